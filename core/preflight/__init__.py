@@ -1,0 +1,1 @@
+"""The engine: no terminal, no console."""
