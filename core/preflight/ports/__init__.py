@@ -1,0 +1,1 @@
+"""Contracts between what runs tasks and what reaches machines; no behaviour of their own."""
