@@ -1,0 +1,1 @@
+"""Transports times shell dialects."""
