@@ -1,0 +1,1 @@
+"""Plugins, the host side: found, started, spoken to, cancelled and ended."""

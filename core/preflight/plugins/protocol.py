@@ -1,0 +1,170 @@
+"""The methods of the plugin protocol v2: what goes over the wire, typed.
+
+Source: docs/protocol.md. Strict when sending, lenient when reading: unknown members are ignored.
+"""
+
+from __future__ import annotations
+
+from typing import TypeGuard, cast
+
+import msgspec
+
+from preflight.errors import PluginError, Reason
+from preflight.events import Capabilities, TargetInfo
+from preflight.rpc.machine import DEFAULT_LIMIT
+from preflight.rpc.messages import decode
+
+HOST_VERSIONS = (2, 2)
+"""The lowest and the highest protocol version that this host speaks."""
+
+HOST_CAPABILITIES: tuple[str, ...] = ()
+"""The optional features that this host offers."""
+
+
+class CheckAnswer(msgspec.Struct, frozen=True):
+    """The result of ``check``; a non-empty ``error`` is the module's failure."""
+
+    needs_change: bool
+    message: str = ""
+    error: str = ""
+
+
+class ApplyAnswer(msgspec.Struct, frozen=True):
+    """The result of ``apply``; a non-empty ``error`` is the module's failure."""
+
+    message: str = ""
+    error: str = ""
+
+
+class OutputParams(msgspec.Struct, frozen=True):
+    """One line that the plugin shows."""
+
+    line: str
+
+
+class CancelParams(msgspec.Struct, frozen=True):
+    """Which request the sender abandons."""
+
+    id: int | str
+
+
+class RunCommandParams(msgspec.Struct, frozen=True):
+    """A script for the target's native shell."""
+
+    script: str
+
+
+class PutFileParams(msgspec.Struct, frozen=True):
+    """Bytes for a file on the target; JSON carries them in base64."""
+
+    path: str
+    data: bytes
+
+
+class GetFileParams(msgspec.Struct, frozen=True):
+    """A file of the target to read."""
+
+    path: str
+
+
+class Handshake(msgspec.Struct, frozen=True, kw_only=True):
+    """What was agreed: the plugin's own words, and what both sides have."""
+
+    name: str
+    version: str
+    protocol_version: int
+    capabilities: Capabilities
+    max_message_bytes: int
+
+
+def initialize_params(
+    info: TargetInfo,
+    *,
+    max_message_bytes: int,
+    versions: tuple[int, int] = HOST_VERSIONS,
+    capabilities: tuple[str, ...] = HOST_CAPABILITIES,
+) -> bytes:
+    """Write the params of ``initialize``; every key of the target is there, empty or not."""
+    return msgspec.json.encode(
+        {
+            "protocol_version": versions[1],
+            "min_protocol_version": versions[0],
+            "capabilities": list(capabilities),
+            "max_message_bytes": max_message_bytes,
+            "target": msgspec.to_builtins(info),
+        }
+    )
+
+
+def read_handshake(
+    raw: msgspec.Raw,
+    *,
+    path: str,
+    versions: tuple[int, int] = HOST_VERSIONS,
+    capabilities: tuple[str, ...] = HOST_CAPABILITIES,
+) -> Handshake:
+    """Read the answer to ``initialize`` and agree on a version.
+
+    Raises :class:`PluginError` with ``plugin_protocol``: no overlap names both ranges, a value
+    that makes no sense is quoted.
+    """
+    try:
+        answer = decode(raw, dict[str, object])
+    except ValueError as exc:
+        raise _protocol_error(f"{path} answered initialize with {_quote(raw)}: {exc}") from exc
+    version = _agreed(answer, path, versions)
+    listed = answer.get("capabilities")
+    offered = {item for item in _items(listed) if isinstance(item, str)}
+    limit = answer.get("max_message_bytes")
+    return Handshake(
+        name=str(answer.get("name", "")),
+        version=str(answer.get("version", "")),
+        protocol_version=version,
+        capabilities=Capabilities(
+            host=sorted(capabilities),
+            plugin=sorted(offered),
+            negotiated=sorted(offered & set(capabilities)),
+        ),
+        max_message_bytes=limit if _is_int(limit) and limit > 0 else DEFAULT_LIMIT,
+    )
+
+
+def _agreed(answer: dict[str, object], path: str, versions: tuple[int, int]) -> int:
+    low, high = versions
+    highest = answer.get("protocol_version")
+    lowest = answer.get("min_protocol_version", highest)
+    if highest is None:
+        raise _protocol_error(
+            f"{path} reported none of its protocol versions, this host speaks {low} to {high}; "
+            "rebuild the plugin with an SDK of protocol 2"
+        )
+    if not _is_int(highest) or not _is_int(lowest):
+        odd = lowest if _is_int(highest) else highest
+        raise _protocol_error(f"{path} reported the protocol version {odd!r}, not a whole number")
+    if lowest > highest:
+        raise _protocol_error(
+            f"{path} reported a malformed range: protocol versions {lowest} to {highest}"
+        )
+    if lowest > high or highest < low:
+        cure = "upgrade host" if lowest > high else "rebuild the plugin with a newer SDK"
+        raise _protocol_error(
+            f"{path} speaks protocol {lowest} to {highest}, this host {low} to {high}: "
+            f"no common version; {cure}"
+        )
+    return min(high, highest)
+
+
+def _is_int(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _items(value: object) -> list[object]:
+    return cast("list[object]", value) if isinstance(value, list) else []
+
+
+def _quote(raw: msgspec.Raw) -> str:
+    return bytes(raw)[:100].decode("utf-8", "replace")
+
+
+def _protocol_error(message: str) -> PluginError:
+    return PluginError(Reason.PLUGIN_PROTOCOL, message)
