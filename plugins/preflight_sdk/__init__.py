@@ -1,0 +1,26 @@
+"""Write plugins for Preflight: ``serve`` a module with ``check`` and ``apply``.
+
+The standard library alone. A test's target in memory is in ``preflight_sdk.testing``.
+"""
+
+from __future__ import annotations
+
+from preflight_sdk.context import Context
+from preflight_sdk.errors import Cancelled, HandleError, MessageTooLarge, OpTimeout
+from preflight_sdk.handle import Handle
+from preflight_sdk.results import ApplyResult, CheckResult, RunResult, TargetInfo
+from preflight_sdk.serve import serve
+
+__all__ = [
+    "ApplyResult",
+    "Cancelled",
+    "CheckResult",
+    "Context",
+    "Handle",
+    "HandleError",
+    "MessageTooLarge",
+    "OpTimeout",
+    "RunResult",
+    "TargetInfo",
+    "serve",
+]

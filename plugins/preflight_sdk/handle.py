@@ -1,0 +1,112 @@
+"""What a handler acts through: everything that touches the target goes by here."""
+
+from __future__ import annotations
+
+from binascii import Error as Base64Error
+from binascii import a2b_base64, b2a_base64
+
+from preflight_sdk.codec import Raw
+from preflight_sdk.errors import HandleError
+from preflight_sdk.results import RunResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from preflight_sdk.context import Context
+    from preflight_sdk.results import TargetInfo
+
+    class Port(Protocol):
+        """Where a handle's ops go: the wire, or a test's target in memory."""
+
+        def request(
+            self, method: str, params: dict[str, object], ctx: Context, timeout: float | None
+        ) -> dict[str, object]:
+            """The result of one handle op."""
+            ...
+
+        def output(self, line: str) -> None:
+            """Show one line to the operator."""
+            ...
+
+
+class Handle:
+    """The target, for the length of one call.
+
+    One op is in flight at a time; a second thread's op waits its turn. Every op takes a
+    ``timeout`` in seconds. Cancel: every op raises Cancelled at once, and starts nothing
+    after that.
+    """
+
+    def __init__(self, port: Port, ctx: Context, info: TargetInfo) -> None:
+        self._port = port
+        self._ctx = ctx
+        self._ended = False
+        self._info = info
+
+    @property
+    def info(self) -> TargetInfo:
+        """What the host knows about the target: don't probe for it again."""
+        return self._info
+
+    def run_command(self, script: str, *, timeout: float | None = None) -> RunResult:
+        """Run a script in the target's own shell; a non-zero exit is a result.
+
+        Raises: HandleError when it could not be run at all.
+        """
+        wire = self._request("run_command", {"script": script}, timeout)
+        code = wire.get("exit_code", 0)
+        if not isinstance(code, int):
+            raise HandleError(f"run_command: exit_code {code!r} is no integer")
+        return RunResult(_text(wire, "stdout"), _text(wire, "stderr"), code)
+
+    def put_file(self, path: str, data: bytes, *, timeout: float | None = None) -> None:
+        """Write a file on the target; the host cuts it into pieces as it needs.
+
+        Raises: HandleError; MessageTooLarge before anything is sent, for files of about
+        48 MiB and up with the usual limit.
+        """
+        quoted = Raw(b'"' + b2a_base64(data, newline=False) + b'"')
+        self._request("put_file", {"path": path, "data": quoted}, timeout)
+
+    def get_file(self, path: str, *, timeout: float | None = None) -> bytes:
+        """The bytes of a file on the target. Raises: HandleError."""
+        wire = self._request("get_file", {"path": path}, timeout)
+        try:
+            return a2b_base64(_text(wire, "data"))
+        except (Base64Error, ValueError) as exc:
+            raise HandleError("get_file: the host's data is not base64") from exc
+
+    def output(self, text: str) -> None:
+        """Show progress to the operator, one notification for each line of ``text``.
+
+        Cancel: raises Cancelled if the handler can't know yet; once it does know, lines
+        pass, so that a clean-up can be seen.
+        """
+        self._ctx.raise_if_unnoticed()
+        self._refuse_if_ended()
+        for line in text.splitlines() or [""]:
+            self._port.output(line)
+
+    def end(self) -> None:
+        """Refuse everything from now on: the call was answered."""
+        self._ended = True
+
+    def _request(
+        self, method: str, params: dict[str, object], timeout: float | None
+    ) -> dict[str, object]:
+        self._refuse_if_ended()
+        return self._port.request(method, params, self._ctx, timeout)
+
+    def _refuse_if_ended(self) -> None:
+        if self._ended:
+            raise HandleError("this call has been answered: its handle is closed")
+
+
+def _text(wire: dict[str, object], name: str) -> str:
+    text = wire.get(name)
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise HandleError(f"{name} in the host's answer is no string")
+    return text

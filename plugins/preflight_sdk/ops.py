@@ -1,0 +1,204 @@
+"""Requests of our own: one in flight, each answered, abandoned or timed out exactly once."""
+
+from __future__ import annotations
+
+from _queue import SimpleQueue
+from _thread import allocate_lock
+from time import monotonic
+
+from preflight_sdk.codec import Envelope, encode
+from preflight_sdk.context import wait_on
+from preflight_sdk.errors import OP_FAILED, Cancelled, HandleError, MessageTooLarge, OpTimeout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from preflight_sdk.context import Context, Wakeup
+
+    Send = Callable[[str, bytes], None]
+
+GRACE_S = 2.0
+"""How long an op that timed out may still unwind before the next one starts (the spec's window)."""
+
+_MOST_ABANDONED = 4096
+
+
+class _Pending:
+    __slots__ = ("answer", "failure", "id", "wakeup")
+
+    def __init__(self, op_id: int, wakeup: Wakeup) -> None:
+        self.id = op_id
+        self.wakeup = wakeup
+        self.answer: Envelope | None = None
+        self.failure: HandleError | None = None
+
+
+class Ops:
+    """Our side's id space: positive integers from 1. Safe from any thread."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._mutex = allocate_lock()
+        self._queue: list[Wakeup] = []
+        self._pending: dict[int, _Pending] = {}
+        self._abandoned: set[int] = set()
+        self._last_id = 0
+
+    def request(
+        self, method: str, params: dict[str, object], ctx: Context, timeout: float | None
+    ) -> dict[str, object]:
+        """The answer's result object; {} when the peer sent none.
+
+        Units: ``timeout`` in seconds, waiting for earlier ops included.
+        Raises: HandleError, OpTimeout, MessageTooLarge.
+        Cancel: raises Cancelled at once; the host was told, and a late answer is dropped.
+        """
+        ctx.raise_if_cancelled()
+        deadline = None if timeout is None else monotonic() + timeout
+        wakeup: Wakeup = SimpleQueue()
+        ctx.add_wakeup(wakeup)
+        try:
+            self._take_turn(wakeup, ctx, deadline)
+            return _result_of(self._exchange(method, params, ctx, wakeup, deadline))
+        finally:
+            self._pass_turn(wakeup)
+            ctx.remove_wakeup(wakeup)
+
+    def resolve(self, op_id: object, envelope: Envelope) -> bool:
+        """Hand a response to its op; False when nobody ever waited for it."""
+        with self._mutex:
+            pending = self._pending.pop(op_id, None) if isinstance(op_id, int) else None
+            if pending is None:
+                return self._was_abandoned(op_id)
+            pending.answer = envelope
+        pending.wakeup.put(None)
+        return True
+
+    def fail(self, op_id: object, failure: HandleError) -> bool:
+        """Fail the op of this id, or the oldest one for None; False when there is none."""
+        with self._mutex:
+            if op_id is None and self._pending:
+                op_id = min(self._pending)
+            pending = self._pending.pop(op_id, None) if isinstance(op_id, int) else None
+            if pending is None:
+                return self._was_abandoned(op_id)
+            pending.failure = failure
+        pending.wakeup.put(None)
+        return True
+
+    def _was_abandoned(self, op_id: object) -> bool:
+        if isinstance(op_id, int) and op_id in self._abandoned:
+            self._abandoned.discard(op_id)
+            return True
+        return False
+
+    def _take_turn(self, wakeup: Wakeup, ctx: Context, deadline: float | None) -> None:
+        with self._mutex:
+            self._queue.append(wakeup)
+        while self._queue[0] is not wakeup:
+            if not wait_on(wakeup, _left(deadline)):
+                raise OpTimeout("timed out behind an earlier op; it was not started")
+            ctx.raise_if_cancelled()
+
+    def _pass_turn(self, wakeup: Wakeup) -> None:
+        with self._mutex:
+            if wakeup in self._queue:
+                self._queue.remove(wakeup)
+            following = self._queue[0] if self._queue else None
+        if following is not None:
+            following.put(None)
+
+    def _exchange(
+        self,
+        method: str,
+        params: dict[str, object],
+        ctx: Context,
+        wakeup: Wakeup,
+        deadline: float | None,
+    ) -> _Pending:
+        pending = self._register(wakeup)
+        frame = {"jsonrpc": "2.0", "id": pending.id, "method": method, "params": params}
+        try:
+            self._send(method, encode(frame))
+        except BaseException:
+            self._forget(pending)
+            raise
+        while pending.answer is None and pending.failure is None:
+            if ctx.cancelled:
+                if self._abandon(pending):
+                    raise Cancelled(f"{method} was given up")
+            elif not wait_on(wakeup, _left(deadline)):
+                self._time_out(method, pending, ctx)
+        return pending
+
+    def _register(self, wakeup: Wakeup) -> _Pending:
+        with self._mutex:
+            self._last_id += 1
+            pending = _Pending(self._last_id, wakeup)
+            self._pending[pending.id] = pending
+        return pending
+
+    def _forget(self, pending: _Pending) -> bool:
+        """False when its answer came first."""
+        with self._mutex:
+            return self._pending.pop(pending.id, None) is not None
+
+    def _abandon(self, pending: _Pending) -> bool:
+        """Drop the op and tell the host; False when its answer came first."""
+        with self._mutex:
+            if self._pending.pop(pending.id, None) is None:
+                return False
+            if len(self._abandoned) >= _MOST_ABANDONED:
+                self._abandoned.clear()
+            self._abandoned.add(pending.id)
+        self._send_cancel(pending)
+        return True
+
+    def _time_out(self, method: str, pending: _Pending, ctx: Context) -> None:
+        self._send_cancel(pending)
+        limit = monotonic() + GRACE_S
+        while pending.answer is None and pending.failure is None and not ctx.cancelled:
+            if not wait_on(pending.wakeup, limit - monotonic()):
+                break
+        if self._forget(pending):
+            with self._mutex:
+                self._abandoned.add(pending.id)
+        ctx.raise_if_cancelled()
+        raise OpTimeout(f"{method} timed out and was cancelled")
+
+    def _send_cancel(self, pending: _Pending) -> None:
+        params = {"id": pending.id}
+        self._send("cancel", encode({"jsonrpc": "2.0", "method": "cancel", "params": params}))
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else deadline - monotonic()
+
+
+def _result_of(pending: _Pending) -> dict[str, object]:
+    if pending.failure is not None:
+        raise pending.failure
+    answer = pending.answer
+    assert answer is not None
+    try:
+        error, result = answer.value("error"), answer.value("result")
+    except ValueError as exc:
+        raise HandleError(f"the host's answer can't be read: {exc}") from exc
+    if error is not None:
+        raise _failure(error)
+    if result is None:
+        return {}
+    if not isinstance(result, dict):
+        raise HandleError("the host's answer is not an object")
+    return result  # pyright: ignore[reportUnknownVariableType]
+
+
+def _failure(error: object) -> HandleError:
+    members: dict[str, object] = error if isinstance(error, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    code, message = members.get("code"), members.get("message")
+    text = message if isinstance(message, str) and message else f"the host said {error!r}"[:500]
+    number = code if isinstance(code, int) else OP_FAILED
+    if number == -32020:
+        return MessageTooLarge(text)
+    return HandleError(text, number)
