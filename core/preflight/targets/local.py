@@ -17,7 +17,7 @@ from preflight.errors import TargetError
 from preflight.events import TargetInfo
 from preflight.ports.target import DEFAULT_KEEP_BYTES, ExecResult, KillReport, OnKill, OnLine
 from preflight.procs import KILL_S, TERM_S, Process
-from preflight.targets.lines import LineReader
+from preflight.lines import LineReader
 from preflight.targets.posix import FACTS, PROBE, Probe, read_facts, read_probe
 
 _CHUNK_BYTES = 256 * 1024
