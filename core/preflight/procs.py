@@ -115,9 +115,9 @@ class Process:
         return self.exited.is_set()
 
     async def stop(self, *, term_s: float = TERM_S, kill_s: float = KILL_S) -> StopReport:
-        """End the group: SIGTERM, ``term_s`` seconds, SIGKILL, ``kill_s`` seconds; then reap.
+        """End the group: SIGTERM, ``term_s`` seconds, SIGKILL, ``kill_s`` seconds.
 
-        A leader that is gone still gets its group ended.
+        The leader is left to :meth:`reap`, so that its last words can still be read. A leader that is gone still gets its group ended.
         Cancel: call through :func:`preflight.control.finish`; bounded by ``term_s + kill_s``.
         """
         start = time.monotonic()
@@ -130,12 +130,16 @@ class Process:
                 self.signal_group(signal.SIGKILL)
                 await self._gone(kill_s)
         survivors = self._members()
-        self.reap()
         return StopReport(
             how=how,
             elapsed_ms=round((time.monotonic() - start) * 1000, 1),
             survivors=survivors,
         )
+
+    async def kill(self, *, kill_s: float = KILL_S) -> None:
+        """End the group at once; the leader has exited afterwards, and is not reaped yet."""
+        self.signal_group(signal.SIGKILL)
+        await self._gone(kill_s)
 
     def kill_rest(self) -> None:
         """Kill what is left of the group after the leader has exited, and reap the leader."""

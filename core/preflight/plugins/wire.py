@@ -1,0 +1,188 @@
+"""A plugin's process with all that hangs on it: the peer, the handle, stderr, warnings.
+
+Knows how it is started and ended and what it tells without being asked; the calls and their
+cancellation are the session's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from preflight.events import (
+    Event,
+    PluginCancelReceived,
+    PluginSpawned,
+    PluginStderr,
+    PluginStopped,
+)
+from preflight.model.settings import Settings
+from preflight.plugins.discovery import Found
+from preflight.plugins.ops import Ops
+from preflight.plugins.protocol import CancelParams, OutputParams
+from preflight.plugins.report import spawn_failure
+from preflight.plugins.tail import StderrTail
+from preflight.plugins.warnings import Warnings
+from preflight.ports.module import TaskContext
+from preflight.procs import Process, signal_name
+from preflight.rpc.machine import Large, Machine, Violation
+from preflight.rpc.messages import METHOD_NOT_FOUND, Notification, Request, decode
+from preflight.rpc.peer import Peer
+
+How = Literal["closed", "killed", "crashed"]
+
+# What a plugin gets of the controller's environment: enough to run, no secrets.
+_ENVIRONMENT = {
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
+    *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA"),
+}
+
+
+class Wire:
+    """One process of one plugin for one target; also what its peer tells (``peer.Handler``)."""
+
+    def __init__(
+        self,
+        found: Found,
+        *,
+        target: str,
+        emit: Callable[[Event], None],
+        settings: Settings,
+        group: asyncio.TaskGroup,
+    ) -> None:
+        """Start the process; raises :class:`PluginError` when it can't be executed."""
+        self.found = found
+        self.target = target
+        self.emit = emit
+        self.settings = settings
+        self.ready = False
+        self.ctx: TaskContext | None = None
+        self.warnings = Warnings(found.name, target, emit)
+        self.stopped: How | None = None
+        try:
+            self.process = Process([str(found.path)], env=plugin_environment(os.environ))
+        except OSError as exc:
+            raise spawn_failure(exc, found.path) from exc
+        emit(
+            PluginSpawned(
+                target=target, plugin=found.name, pid=self.process.pid, path=str(found.path)
+            )
+        )
+        if found.world_writable:
+            self.warnings.world_writable(str(found.path))
+        self.tail = StderrTail(self.process.stderr_fd, self._on_stderr)
+        machine = Machine(limit=settings.max_message_bytes)
+        self.peer = Peer(self.process.stdout_fd, self.process.stdin_fd, machine, self)
+        self.ops = Ops(
+            group,
+            answer=self.peer.answer,
+            refuse=self.peer.refuse,
+            peer_limit=lambda: machine.peer_limit,
+        )
+
+    @property
+    def usable(self) -> bool:
+        """Whether the process is there and the wire is whole."""
+        return not self.peer.closed and not self.process.exited.is_set()
+
+    def bind(self, ctx: TaskContext | None) -> None:
+        """Credit output and handle operations to this call from now on."""
+        self.ctx = ctx
+        self.ops.bind(ctx)
+
+    async def end(self, how: How, *, term_s: float = 1.0) -> None:
+        """End the process's group and say so, once; ``term_s`` 0 is a kill.
+
+        Cancel: call through ``finish``; bounded by ``term_s`` and two seconds.
+        """
+        if self.stopped is not None:
+            return
+        self.stopped = how
+        self.peer.close("the session has ended")
+        if term_s > 0:
+            await self.process.stop(term_s=term_s)
+        else:
+            await self.process.kill()
+        self.tail.close()
+        self.process.reap()
+        self.warnings.close()
+        code = self.process.returncode
+        self.emit(
+            PluginStopped(
+                target=self.target,
+                plugin=self.found.name,
+                pid=self.process.pid,
+                how=how,
+                exit_code=code if code is not None and code >= 0 else None,
+                signal=signal_name(-code) if code is not None and code < 0 else "",
+                stderr_tail=self.tail.quote if how != "closed" else [],
+            )
+        )
+
+    def on_request(self, request: Request) -> None:
+        """Serve a handle operation."""
+        if self.ready:
+            self.ops.start(request)
+        else:
+            self.peer.refuse(request.id, METHOD_NOT_FOUND, "initialize was not answered yet")
+
+    def on_notification(self, notification: Notification) -> None:
+        """Take an output line or a cancel; anything else is ignored."""
+        try:
+            if notification.method == "output":
+                self._on_output(decode(notification.params, OutputParams).line)
+            elif notification.method == "cancel":
+                self._on_cancel(notification)
+        except ValueError as exc:
+            raw = bytes(notification.params)[:200]
+            self.on_violation(Violation(f"{notification.method}: {exc}", raw))
+
+    def on_violation(self, violation: Violation) -> None:
+        """Count and show it."""
+        self.warnings.violation(violation)
+
+    def on_large(self, large: Large) -> None:
+        """Warn that the limit is near."""
+        self.warnings.large(large)
+
+    def on_close(self, why: str) -> None:
+        """Do nothing: a pending call has failed, and its caller makes the report."""
+
+    def _on_output(self, text: str) -> None:
+        if self.ctx is None:
+            self.warnings.stray_output(text)
+            return
+        for line in text.split("\n"):
+            self.ctx.output("plugin", line.removesuffix("\r"))
+
+    def _on_cancel(self, notification: Notification) -> None:
+        try:
+            id = decode(notification.params, CancelParams).id
+        except ValueError:
+            return  # a cancel that names nothing is ignored, as one for a finished request is
+        op = self.ops.cancel(id)
+        if op:
+            self.emit(
+                PluginCancelReceived(
+                    target=self.target,
+                    task=self.ctx.task if self.ctx else "",
+                    plugin=self.found.name,
+                    op_id=id,
+                    op=op,
+                )
+            )
+
+    def _on_stderr(self, lines: list[str]) -> None:
+        task = self.ctx.task if self.ctx else ""
+        self.emit(PluginStderr(target=self.target, task=task, plugin=self.found.name, lines=lines))
+
+
+def plugin_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Pick what a plugin may see of the controller's environment: never its secrets."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.upper() in _ENVIRONMENT or name.startswith("LC_")
+    }
