@@ -1,0 +1,1 @@
+"""Execution over ports: the runner knows no transport and no module by name."""
