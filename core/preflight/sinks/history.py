@@ -96,9 +96,8 @@ def list_runs(project: Path) -> list[PastRun]:
     root = runs_folder(project)
     found: list[PastRun] = []
     with contextlib.suppress(OSError):
-        for folder in root.iterdir():
-            if (folder / RECORD_NAME).is_file():
-                found.append(read_run(folder))
+        folders = [folder for folder in root.iterdir() if (folder / RECORD_NAME).is_file()]
+        found.extend(read_run(folder) for folder in folders)
     return sorted(found, key=lambda run: run.started.ts if run.started else "", reverse=True)
 
 

@@ -1,0 +1,56 @@
+"""Plugins looked at without a target, all at once: what ``plugin list`` and ``info`` show."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from preflight.errors import PluginError
+from preflight.events import Event, TargetInfo
+from preflight.model.settings import Settings
+from preflight.plugins.discovery import Found
+from preflight.plugins.protocol import Handshake
+from preflight.plugins.session import Session
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True):
+    """One plugin: its handshake, or the reason and the words why there was none."""
+
+    found: Found
+    handshake: Handshake | None = None
+    reason: str = ""
+    error: str = ""
+    stderr_tail: list[str] = []
+
+
+async def inspect(
+    plugins: Sequence[Found], *, emit: Callable[[Event], None], settings: Settings
+) -> list[Inspection]:
+    """Start, ask and end every plugin, in parallel and in the given order.
+
+    One that hangs costs its own ``init_timeout`` and delays no other.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_inspect(found, emit, settings, group)) for found in plugins]
+    return [task.result() for task in tasks]
+
+
+async def _inspect(
+    found: Found, emit: Callable[[Event], None], settings: Settings, group: asyncio.TaskGroup
+) -> Inspection:
+    if found.problem:
+        return Inspection(found=found, reason="plugin_start", error=found.problem)
+    try:
+        session = Session(found, target="", emit=emit, settings=settings, group=group)
+    except PluginError as exc:
+        return Inspection(found=found, reason=exc.reason, error=exc.message)
+    try:
+        handshake = await session.initialize(TargetInfo())
+    except PluginError as exc:
+        return Inspection(
+            found=found, reason=exc.reason, error=exc.message, stderr_tail=session.stderr_tail
+        )
+    await session.close()
+    return Inspection(found=found, handshake=handshake, stderr_tail=session.stderr_tail)
