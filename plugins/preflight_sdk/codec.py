@@ -62,8 +62,17 @@ def _make_quotes() -> tuple[Callable[[str], str], Callable[[str], str]]:
     return encode_basestring, encode_basestring_ascii
 
 
-_scan = _make_scan()
+_c_scan = _make_scan()
 _quote, _quote_ascii = _make_quotes()
+
+
+def _scan(text: str, i: int) -> tuple[object, int]:
+    """One JSON value at ``i``, and the index behind it. Raises: ValueError, StopIteration."""
+    try:
+        return _c_scan(text, i)
+    except SystemError:  # CPython 3.11 finds its JSONDecodeError only where json is loaded
+        __import__("json.decoder")
+        return _c_scan(text, i)
 
 
 class Raw:

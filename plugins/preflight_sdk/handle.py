@@ -6,14 +6,14 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 
 from preflight_sdk.codec import Raw
-from preflight_sdk.errors import HandleError
+from preflight_sdk.context import Context
+from preflight_sdk.errors import Cancelled, HandleError
 from preflight_sdk.results import RunResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from preflight_sdk.context import Context
     from preflight_sdk.results import TargetInfo
 
     class Port(Protocol):
@@ -76,6 +76,20 @@ class Handle:
             return a2b_base64(_text(wire, "data"))
         except (Base64Error, ValueError) as exc:
             raise HandleError("get_file: the host's data is not base64") from exc
+
+    def run_cleanup(self, script: str, *, timeout: float = 0.75) -> bool:
+        """Try one last script, cancelled or not; True when it ran and ended with 0.
+
+        A host may refuse everything of a cancelled call (preflight-tui does), so nothing may
+        depend on it: what stays behind must do no harm, and go with the next apply.
+        """
+        self._refuse_if_ended()
+        last = Context(self._ctx.version, self._ctx.capabilities)
+        try:
+            wire = self._port.request("run_command", {"script": script}, last, timeout)
+        except (HandleError, Cancelled):
+            return False
+        return wire.get("exit_code", 0) == 0
 
     def output(self, text: str) -> None:
         """Show progress to the operator, one notification for each line of ``text``.

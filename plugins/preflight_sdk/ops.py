@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     Send = Callable[[str, bytes], None]
 
 GRACE_S = 2.0
-"""How long an op that timed out may still unwind before the next one starts (the spec's window)."""
+"""How long an op that timed out may unwind before the next one starts: the window of the
+specification, but never longer than the op's own timeout."""
 
 _MOST_ABANDONED = 4096
 
@@ -34,13 +35,30 @@ class _Pending:
         self.failure: HandleError | None = None
 
 
+class _Turn:
+    """One caller's place in the queue, and what it waits with."""
+
+    __slots__ = ("ctx", "deadline", "grace_s", "wakeup")
+
+    def __init__(self, ctx: Context, timeout: float | None) -> None:
+        self.ctx = ctx
+        self.wakeup: Wakeup = SimpleQueue()
+        self.deadline = None if timeout is None else monotonic() + timeout
+        self.grace_s = min(GRACE_S, timeout or 0.0)
+
+    def wait(self) -> bool:
+        """True when something happened, False at the deadline."""
+        left = None if self.deadline is None else self.deadline - monotonic()
+        return wait_on(self.wakeup, left)
+
+
 class Ops:
     """Our side's id space: positive integers from 1. Safe from any thread."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._mutex = allocate_lock()
-        self._queue: list[Wakeup] = []
+        self._queue: list[_Turn] = []
         self._pending: dict[int, _Pending] = {}
         self._abandoned: set[int] = set()
         self._last_id = 0
@@ -55,15 +73,14 @@ class Ops:
         Cancel: raises Cancelled at once; the host was told, and a late answer is dropped.
         """
         ctx.raise_if_cancelled()
-        deadline = None if timeout is None else monotonic() + timeout
-        wakeup: Wakeup = SimpleQueue()
-        ctx.add_wakeup(wakeup)
+        turn = _Turn(ctx, timeout)
+        ctx.add_wakeup(turn.wakeup)
         try:
-            self._take_turn(wakeup, ctx, deadline)
-            return _result_of(self._exchange(method, params, ctx, wakeup, deadline))
+            self._take(turn)
+            return _result_of(self._exchange(method, params, turn))
         finally:
-            self._pass_turn(wakeup)
-            ctx.remove_wakeup(wakeup)
+            self._pass(turn)
+            ctx.remove_wakeup(turn.wakeup)
 
     def resolve(self, op_id: object, envelope: Envelope) -> bool:
         """Hand a response to its op; False when nobody ever waited for it."""
@@ -93,43 +110,37 @@ class Ops:
             return True
         return False
 
-    def _take_turn(self, wakeup: Wakeup, ctx: Context, deadline: float | None) -> None:
+    def _take(self, turn: _Turn) -> None:
         with self._mutex:
-            self._queue.append(wakeup)
-        while self._queue[0] is not wakeup:
-            if not wait_on(wakeup, _left(deadline)):
+            self._queue.append(turn)
+        while self._queue[0] is not turn:
+            if not turn.wait():
                 raise OpTimeout("timed out behind an earlier op; it was not started")
-            ctx.raise_if_cancelled()
+            turn.ctx.raise_if_cancelled()
 
-    def _pass_turn(self, wakeup: Wakeup) -> None:
+    def _pass(self, turn: _Turn) -> None:
         with self._mutex:
-            if wakeup in self._queue:
-                self._queue.remove(wakeup)
+            if turn in self._queue:
+                self._queue.remove(turn)
             following = self._queue[0] if self._queue else None
         if following is not None:
-            following.put(None)
+            following.wakeup.put(None)
 
-    def _exchange(
-        self,
-        method: str,
-        params: dict[str, object],
-        ctx: Context,
-        wakeup: Wakeup,
-        deadline: float | None,
-    ) -> _Pending:
-        pending = self._register(wakeup)
+    def _exchange(self, method: str, params: dict[str, object], turn: _Turn) -> _Pending:
+        pending = self._register(turn.wakeup)
         frame = {"jsonrpc": "2.0", "id": pending.id, "method": method, "params": params}
         try:
             self._send(method, encode(frame))
         except BaseException:
-            self._forget(pending)
+            with self._mutex:
+                self._pending.pop(pending.id, None)
             raise
         while pending.answer is None and pending.failure is None:
-            if ctx.cancelled:
+            if turn.ctx.cancelled:
                 if self._abandon(pending):
                     raise Cancelled(f"{method} was given up")
-            elif not wait_on(wakeup, _left(deadline)):
-                self._time_out(method, pending, ctx)
+            elif not turn.wait():
+                self._time_out(method, pending, turn)
         return pending
 
     def _register(self, wakeup: Wakeup) -> _Pending:
@@ -139,41 +150,36 @@ class Ops:
             self._pending[pending.id] = pending
         return pending
 
-    def _forget(self, pending: _Pending) -> bool:
-        """False when its answer came first."""
-        with self._mutex:
-            return self._pending.pop(pending.id, None) is not None
-
     def _abandon(self, pending: _Pending) -> bool:
         """Drop the op and tell the host; False when its answer came first."""
         with self._mutex:
             if self._pending.pop(pending.id, None) is None:
                 return False
-            if len(self._abandoned) >= _MOST_ABANDONED:
-                self._abandoned.clear()
-            self._abandoned.add(pending.id)
+            self._remember(pending)
         self._send_cancel(pending)
         return True
 
-    def _time_out(self, method: str, pending: _Pending, ctx: Context) -> None:
+    def _remember(self, pending: _Pending) -> None:
+        """Its answer may still come, late, and is then no violation. The mutex is held."""
+        if len(self._abandoned) >= _MOST_ABANDONED:
+            self._abandoned.clear()
+        self._abandoned.add(pending.id)
+
+    def _time_out(self, method: str, pending: _Pending, turn: _Turn) -> None:
         self._send_cancel(pending)
-        limit = monotonic() + GRACE_S
-        while pending.answer is None and pending.failure is None and not ctx.cancelled:
-            if not wait_on(pending.wakeup, limit - monotonic()):
+        turn.deadline = monotonic() + turn.grace_s
+        while pending.answer is None and pending.failure is None and not turn.ctx.cancelled:
+            if not turn.wait():
                 break
-        if self._forget(pending):
-            with self._mutex:
-                self._abandoned.add(pending.id)
-        ctx.raise_if_cancelled()
+        with self._mutex:
+            if self._pending.pop(pending.id, None) is not None:
+                self._remember(pending)
+        turn.ctx.raise_if_cancelled()
         raise OpTimeout(f"{method} timed out and was cancelled")
 
     def _send_cancel(self, pending: _Pending) -> None:
         params = {"id": pending.id}
         self._send("cancel", encode({"jsonrpc": "2.0", "method": "cancel", "params": params}))
-
-
-def _left(deadline: float | None) -> float | None:
-    return None if deadline is None else deadline - monotonic()
 
 
 def _result_of(pending: _Pending) -> dict[str, object]:
