@@ -97,8 +97,8 @@ class Handle:
         Cancel: raises Cancelled if the handler can't know yet; once it does know, lines
         pass, so that a clean-up can be seen.
         """
-        self._ctx.raise_if_unnoticed()
         self._refuse_if_ended()
+        self._ctx.raise_if_unnoticed()
         for line in text.splitlines() or [""]:
             self._port.output(line)
 

@@ -13,6 +13,7 @@ from preflight_sdk.errors import OP_FAILED, Cancelled, HandleError, MessageTooLa
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeGuard
 
     from preflight_sdk.context import Context, Wakeup
 
@@ -85,7 +86,7 @@ class Ops:
     def resolve(self, op_id: object, envelope: Envelope) -> bool:
         """Hand a response to its op; False when nobody ever waited for it."""
         with self._mutex:
-            pending = self._pending.pop(op_id, None) if isinstance(op_id, int) else None
+            pending = self._pending.pop(op_id, None) if _is_int(op_id) else None
             if pending is None:
                 return self._was_abandoned(op_id)
             pending.answer = envelope
@@ -97,7 +98,7 @@ class Ops:
         with self._mutex:
             if op_id is None and self._pending:
                 op_id = min(self._pending)
-            pending = self._pending.pop(op_id, None) if isinstance(op_id, int) else None
+            pending = self._pending.pop(op_id, None) if _is_int(op_id) else None
             if pending is None:
                 return self._was_abandoned(op_id)
             pending.failure = failure
@@ -105,7 +106,7 @@ class Ops:
         return True
 
     def _was_abandoned(self, op_id: object) -> bool:
-        if isinstance(op_id, int) and op_id in self._abandoned:
+        if _is_int(op_id) and op_id in self._abandoned:
             self._abandoned.discard(op_id)
             return True
         return False
@@ -180,6 +181,10 @@ class Ops:
     def _send_cancel(self, pending: _Pending) -> None:
         params = {"id": pending.id}
         self._send("cancel", encode({"jsonrpc": "2.0", "method": "cancel", "params": params}))
+
+
+def _is_int(op_id: object) -> TypeGuard[int]:
+    return type(op_id) is int  # a bool or a float equals an integer, and is still no id of ours
 
 
 def _result_of(pending: _Pending) -> dict[str, object]:

@@ -192,6 +192,10 @@ class FakeHost:
         self.send(line)
         return self.frame()
 
+    def open_gate(self) -> None:
+        """Let a handler go on that waits in ``gate()``."""
+        self.process.send_signal(signal.SIGUSR1)
+
     def close_stdin(self) -> None:
         """What a host that ends does first."""
         self._stdin.close()

@@ -21,6 +21,12 @@ SCRIPT = """\
 import os, signal, subprocess, sys, threading, time
 sys.path.insert(0, {plugins!r})
 from preflight_sdk import *
+
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+
+def gate():
+    signal.sigwait([signal.SIGUSR1])
+
 {top}
 
 class Demo:

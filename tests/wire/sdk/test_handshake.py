@@ -123,33 +123,23 @@ def test_calls_in_the_same_write_as_initialize_are_refused(spawn: Spawn) -> None
 
 
 def test_a_call_while_start_still_runs_is_refused(spawn: Spawn) -> None:  # P23
-    host = spawn(
-        start="print('starting', file=sys.stderr); gate.wait(5)", top=GATE, initialize=False
-    )
+    host = spawn(start="print('starting', file=sys.stderr); gate()", initialize=False)
     host.send(I1)
     host.err.wait_for(b"starting")
     host.send(C2)
     assert error_of(host.frame())[0] == -32011
-    host.process.send_signal(10)
+    host.open_gate()
     assert "result" in host.frame()
 
 
-GATE = """
-gate = threading.Event()
-signal.signal(signal.SIGUSR1, lambda *_: gate.set())
-"""
-
-
 def test_initialize_during_the_first_one_and_after_it_is_refused(spawn: Spawn) -> None:  # P24
-    host = spawn(
-        start="print('starting', file=sys.stderr); gate.wait(5)", top=GATE, initialize=False
-    )
+    host = spawn(start="print('starting', file=sys.stderr); gate()", initialize=False)
     again = I1.replace(b'"id":1', b'"id":5')
     host.send(I1)
     host.err.wait_for(b"starting")
     host.send(again)
     during = host.frame()
-    host.process.send_signal(10)
+    host.open_gate()
     assert "result" in host.frame()
     host.send(again.replace(b'"linux"', b'"other"'))
     after = host.frame()
