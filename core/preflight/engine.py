@@ -1,0 +1,255 @@
+"""The composition root: from a command's options to a run, with every part in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.metadata
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from preflight.bus import Bus, Sink
+from preflight.control import RunControl
+from preflight.errors import ConfigError, PreflightError, Reason
+from preflight.events import Event
+from preflight.link.server import LinkServer
+from preflight.model.inventory import Host, Project, find_project, select
+from preflight.model.playbook import Playbook, load_playbook
+from preflight.model.settings import Settings
+from preflight.modules import BUILTINS
+from preflight.plan.planner import TargetPlan, plan
+from preflight.plugins.discovery import Discovery, default_places, discover
+from preflight.plugins.inspect import Inspection, inspect
+from preflight.plugins.pool import PluginModule, PluginPool
+from preflight.ports.module import Module
+from preflight.ports.target import Target
+from preflight.run.runner import Runner, RunOptions
+from preflight.run.target_run import Wiring
+from preflight.sinks.history import History, create_run_folder, prune
+from preflight.targets import make_target
+
+
+class PluginSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """Where plugins are looked for: ``extra`` folders first, then the three default places."""
+
+    extra: Sequence[Path] = ()
+    only_extra: bool = False
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What a command line asks for; nothing was read yet."""
+
+    playbook: Path
+    targets: Sequence[str] = ()
+    overrides: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    skip_tags: Sequence[str] = ()
+    plugins: PluginSearch = PluginSearch()
+    settings: Settings = Settings()
+    run_id: str = ""
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """All that can be known offline: what would run where."""
+
+    request: Request
+    project: Project
+    playbook: Playbook
+    discovery: Discovery
+    plans: list[TargetPlan]
+
+
+def version() -> str:
+    """Give the version of the installed distribution."""
+    return importlib.metadata.version("preflight-tui")
+
+
+def find_plugins(search: PluginSearch) -> Discovery:
+    """Search for plugins; nothing is started."""
+    places = default_places(search.extra, only_extra=search.only_extra)
+    return discover(places, builtins=BUILTINS)
+
+
+def prepare(request: Request) -> Prepared:
+    """Read, check and plan everything that a run needs, without contacting anything.
+
+    Raises :class:`ConfigError` with all problems.
+    """
+    params = {name: builtin.params for name, builtin in BUILTINS.items()}
+    playbook = load_playbook(request.playbook, builtins=params)
+    project = find_project(request.playbook.resolve().parent)
+    discovery = find_plugins(request.plugins)
+    names = {found.name for found in discovery.plugins}
+
+    def known(module: str) -> str | None:
+        return "builtin" if module in BUILTINS else "plugin" if module in names else None
+
+    plans = plan(
+        playbook,
+        project,
+        select(project, request.targets),
+        overrides=request.overrides,
+        tags=request.tags,
+        skip_tags=request.skip_tags,
+        known=known,
+    )
+    return Prepared(
+        request=request, project=project, playbook=playbook, discovery=discovery, plans=plans
+    )
+
+
+class Engine:
+    """One run, ready to go: an async context manager that owns the record and the link.
+
+    :attr:`control` cancels; sinks are added to :attr:`bus` before :meth:`run`.
+    """
+
+    def __init__(self, prepared: Prepared, *, dry_run: bool, pending_is_4: bool = False) -> None:
+        run_id = prepared.request.run_id or new_run_id()
+        self.run_id = run_id
+        self.bus = Bus(run_id)
+        self.control = RunControl(self.bus)
+        self.folder = create_run_folder(prepared.project.folder, run_id)
+        self._prepared = prepared
+        self._dry_run = dry_run
+        self._pending_is_4 = pending_is_4
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Engine:
+        history = History(self.folder)
+        self._stack.callback(history.close)
+        self.bus.add_sink(history)
+        link = await self._stack.enter_async_context(
+            LinkServer(self.folder, history.path, self.control)
+        )
+        history.watchers.append(link.wake)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+        prune(self._prepared.project.folder, self._prepared.request.settings.keep_runs)
+
+    def add_sink(self, sink: Sink) -> None:
+        """Give ``sink`` every event of the run."""
+        self.bus.add_sink(sink)
+
+    async def run(self) -> int:
+        """Run to the end and give the exit code."""
+        prepared, settings = self._prepared, self._prepared.request.settings
+        wiring = Wiring(
+            make_target=make_target,
+            open_modules=self._modules,
+            control=self.control,
+            emit=self.bus.emit,
+            playbook=prepared.playbook.path,
+            dry_run=self._dry_run,
+        )
+        options = RunOptions(
+            playbook=prepared.playbook.name or prepared.playbook.path.name,
+            version=version(),
+            concurrency=settings.concurrency,
+            timeout=settings.timeout,
+            fail_fast=settings.fail_fast,
+            exit_code_for_changes=self._pending_is_4,
+            cancel_grace=settings.cancel_grace,
+        )
+        return await Runner(prepared.plans, wiring, options).run()
+
+    def _modules(self, target: str) -> ModuleSet:
+        settings = self._prepared.request.settings
+        pool = PluginPool(target=target, emit=self.bus.emit, settings=settings)
+        return ModuleSet(self._prepared.discovery, pool)
+
+
+class ModuleSet:
+    """The modules of one target: the built-ins, and the plugins through their pool."""
+
+    def __init__(self, discovery: Discovery, pool: PluginPool) -> None:
+        self._discovery = discovery
+        self._pool = pool
+
+    async def __aenter__(self) -> ModuleSet:
+        await self._pool.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self._pool.__aexit__(kind, exc, tb)
+
+    def get(self, name: str) -> Module:
+        """Give a module; raises ``PreflightError`` with ``unknown_module``."""
+        builtin = BUILTINS.get(name)
+        if builtin is not None:
+            return builtin.module
+        found = self._discovery.get(name)
+        if found is None:
+            raise PreflightError(Reason.UNKNOWN_MODULE, f"no module is named {name}")
+        return PluginModule(found, self._pool)
+
+    def is_plugin(self, name: str) -> bool:
+        """Tell whether a module is a plugin."""
+        return name not in BUILTINS
+
+
+def new_run_id() -> str:
+    """Make an id that sorts by time and that no two runs share."""
+    return datetime.now(UTC).strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(2)
+
+
+async def inspect_plugins(
+    discovery: Discovery, *, settings: Settings, emit: Callable[[Event], None] = lambda event: None
+) -> list[Inspection]:
+    """Start, ask and end every plugin that was found, all at once."""
+    return await inspect(discovery.plugins, emit=emit, settings=settings)
+
+
+async def gather_facts(
+    hosts: Sequence[Host], *, concurrency: int
+) -> list[tuple[Host, dict[str, object] | PreflightError]]:
+    """Ask every target for its facts; an unreachable one gives its error, in the same order."""
+    places = asyncio.Semaphore(max(1, concurrency))
+
+    async def one(host: Host) -> dict[str, object] | PreflightError:
+        async with places:
+            try:
+                target: Target = make_target(host)
+                async with target:
+                    return await target.facts()
+            except PreflightError as exc:
+                return exc
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(host)) for host in hosts]
+    return [(host, task.result()) for host, task in zip(hosts, tasks, strict=True)]
+
+
+def hosts_for(folder: Path, selectors: Sequence[str]) -> list[Host]:
+    """Give the targets that the selectors name in the project of ``folder``.
+
+    Raises :class:`ConfigError`.
+    """
+    return select(find_project(folder), selectors)
+
+
+__all__ = [
+    "ConfigError",
+    "Engine",
+    "PluginSearch",
+    "Prepared",
+    "Request",
+    "find_plugins",
+    "gather_facts",
+    "hosts_for",
+    "inspect_plugins",
+    "new_run_id",
+    "prepare",
+    "version",
+]
