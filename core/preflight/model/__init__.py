@@ -1,0 +1,1 @@
+"""What the YAML says: playbooks, inventories, settings, templates; no target is touched."""

@@ -1,0 +1,1 @@
+"""Pure planning: what will run where, in which order."""
