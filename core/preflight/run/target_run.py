@@ -57,7 +57,7 @@ class TargetRun:
     @property
     def counts(self) -> Counts:
         """How many tasks ended in which status."""
-        counted = Counter(self._statuses.values())
+        counted: Counter[str] = Counter(self._statuses.values())
         return Counts(**{status: counted[status] for status in Counts.__struct_fields__})
 
     async def run(self) -> str:
