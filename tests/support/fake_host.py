@@ -5,10 +5,14 @@ Knows nothing of the SDK: what it reads, it reads with the standard library.
 
 from __future__ import annotations
 
+import array
+import fcntl
 import json
 import os
+import select
 import signal
 import subprocess
+import termios
 import threading
 import time
 from pathlib import Path
@@ -203,6 +207,27 @@ class FakeHost:
     def wait(self, timeout: float = PATIENCE_S) -> int:
         """The exit status, negative for a signal. Raises: subprocess.TimeoutExpired."""
         return self.process.wait(timeout)
+
+    def wait_readable(self, timeout: float = PATIENCE_S) -> None:
+        """Wait until the plugin has written something that nobody has read yet."""
+        assert self.process.stdout is not None
+        poller = select.poll()
+        poller.register(self.process.stdout.fileno(), select.POLLIN)
+        assert poller.poll(timeout * 1000), "nothing was written"
+
+    def wait_blocked_in_write(self, timeout: float = PATIENCE_S) -> None:
+        """Wait until the pipe is full and the plugin's main thread sleeps in its write."""
+        assert self.process.stdout is not None
+        full = fcntl.fcntl(self.process.stdout.fileno(), fcntl.F_GETPIPE_SZ) - 4096
+        deadline = time.monotonic() + timeout
+        tick = threading.Event()
+        waiting = array.array("i", [0])
+        while time.monotonic() < deadline:
+            fcntl.ioctl(self.process.stdout.fileno(), termios.FIONREAD, waiting)
+            if waiting[0] >= full:
+                return
+            tick.wait(0.005)  # a pipe that fills up tells nobody
+        raise AssertionError(f"{waiting[0]} bytes in the pipe")
 
     def rss_kib(self) -> int:
         """The plugin's resident memory."""

@@ -65,7 +65,8 @@ class Spawn(Protocol):
 @pytest.fixture(scope="session")
 def plugin_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment in which the SDK is compiled once for all tests."""
-    env = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    kept_back = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+    env = {name: text for name, text in os.environ.items() if name not in kept_back}
     env["PYTHONPYCACHEPREFIX"] = str(tmp_path_factory.mktemp("pycache"))
     return env
 
