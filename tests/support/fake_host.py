@@ -262,6 +262,19 @@ class FakeHost:
             pipe.close()
 
 
+def members(value: object) -> dict[str, object]:
+    """A value that has to be a JSON object."""
+    assert isinstance(value, dict), value
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def wait_pidfd(pidfd: int, timeout: float = PATIENCE_S) -> bool:
+    """True when that process ended in time."""
+    poller = select.poll()
+    poller.register(pidfd, select.POLLIN)
+    return bool(poller.poll(timeout * 1000))
+
+
 def _all_pids() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.fake_host import C2, I1, X2, Frame
+from tests.support.fake_host import C2, I1, X2, Frame, members
 
 if TYPE_CHECKING:
     from tests.wire.sdk.conftest import Spawn
@@ -28,9 +28,8 @@ def initialize(**params: object) -> bytes:
 
 
 def error_of(frame: Frame) -> tuple[object, str]:
-    error = frame["error"]
-    assert isinstance(error, dict)
-    return error["code"], str(error["message"])  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    error = members(frame["error"])
+    return error["code"], str(error["message"])
 
 
 def test_initialize_is_answered_with_exactly_the_known_members(spawn: Spawn) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.fake_host import I1, X2
+from tests.support.fake_host import I1, X2, wait_pidfd
 from tests.wire.sdk.conftest import PLUGINS
 from tests.wire.sdk.test_handshake import error_of
 
@@ -179,17 +179,9 @@ def test_a_host_that_is_killed_leaves_no_plugin(tmp_path: Path, plugin_env: dict
         watch = os.pidfd_open(pid)
         process.kill()
     try:
-        assert _ends(watch, 3.0)
+        assert wait_pidfd(watch, 3.0)
     finally:
         os.close(watch)
-
-
-def _ends(pidfd: int, seconds: float) -> bool:
-    import select
-
-    poller = select.poll()
-    poller.register(pidfd, select.POLLIN)
-    return bool(poller.poll(seconds * 1000))
 
 
 def test_a_host_that_reads_no_more_ends_the_plugin_too(spawn: Spawn) -> None:  # P56
