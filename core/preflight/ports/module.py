@@ -43,6 +43,7 @@ class TaskContext:
         output: Callable[[Stream, str], None],
         folder: Path,
         dry_run: bool = False,
+        render: Callable[[str], str] | None = None,
     ) -> None:
         self.target = target
         self.task = task
@@ -51,6 +52,7 @@ class TaskContext:
         self.output = output
         self.folder = folder  # the playbook's: relative controller paths start here
         self.dry_run = dry_run
+        self.render = render  # a file's text with the task's names; never crosses a wire
 
     async def exec(
         self,

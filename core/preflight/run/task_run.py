@@ -14,7 +14,7 @@ from preflight.errors import PreflightError, Reason
 from preflight.events import Change, Event, Phase, Status, TaskFinished, TaskStarted
 from preflight.model.playbook import TaskSpec
 from preflight.model.template import Scope as Names
-from preflight.model.template import holds, render
+from preflight.model.template import holds, render, render_text
 from preflight.ports.module import ApplyResult, CheckResult, Module, TaskContext
 from preflight.ports.target import Target
 from preflight.run.output import TaskOutputBuffer
@@ -120,6 +120,7 @@ class TaskRun:
             output=self._output.add,
             folder=around.playbook.parent,
             dry_run=around.dry_run,
+            render=lambda text: render_text(text, around.names),
         )
         self._started("check")
         check = await module.check(args, ctx)

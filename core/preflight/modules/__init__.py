@@ -1,0 +1,32 @@
+"""Built-in modules, one file each, and the one table of them.
+
+They reach a target only through its handle, with POSIX shell scripts: the same code serves every
+transport that has a POSIX shell.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from preflight.modules.directory import DirectoryModule, DirectoryParams
+from preflight.modules.file import FileModule, FileParams
+from preflight.modules.shell import ShellModule, ShellParams
+from preflight.modules.wait import WaitModule, WaitParams
+from preflight.ports.module import Module
+
+
+class Builtin(NamedTuple):
+    """A built-in: what its params must be, and what does the work."""
+
+    params: type[msgspec.Struct]
+    module: Module
+
+
+BUILTINS: dict[str, Builtin] = {
+    "directory": Builtin(DirectoryParams, DirectoryModule()),
+    "file": Builtin(FileParams, FileModule()),
+    "shell": Builtin(ShellParams, ShellModule()),
+    "wait": Builtin(WaitParams, WaitModule()),
+}
