@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, cast
 
 import msgspec
 
@@ -62,13 +62,13 @@ class LinkServer:
         self.wake()
         if self._server is not None:
             self._server.close()
-        waiting = [client.sent_all.wait() for client in self._clients]
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL_S), asyncio.TaskGroup() as group:
-                for wait in waiting:
-                    group.create_task(wait)
+        serving = [client.task for client in self._clients]
+        if serving:
+            await asyncio.wait(serving, timeout=_FAREWELL_S)
         for client in tuple(self._clients):
-            client.close()
+            client.abort()
+        if serving:
+            await asyncio.wait(serving, timeout=_FAREWELL_S)
         remove_socket(self._folder)
 
     def wake(self) -> None:
@@ -81,14 +81,18 @@ class LinkServer:
         self._clients.add(client)
         try:
             async with asyncio.TaskGroup() as group:
+                listener = group.create_task(self._listen(reader, client))
                 sender = group.create_task(client.send())
-                await self._listen(reader, client)
+                await asyncio.wait([listener, sender], return_when="FIRST_COMPLETED")
+                listener.cancel()
                 sender.cancel()
-        except* (ConnectionError, OSError):
+        except* OSError:
             pass  # the client is gone: nothing is owed to it
         finally:
-            client.close()
             self._clients.discard(client)
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
     async def _listen(self, reader: asyncio.StreamReader, client: _Client) -> None:
         while True:
@@ -110,13 +114,13 @@ class _Client:
     """One console: where it is in the record, and the task that sends it on."""
 
     def __init__(
-        self, record: Path, writer: asyncio.StreamWriter, ended: Callable[[], bool]
+        self, record: Path, writer: asyncio.StreamWriter, is_ended: Callable[[], bool]
     ) -> None:
         self.grown = asyncio.Event()
-        self.sent_all = asyncio.Event()
+        self.task = cast("asyncio.Task[None]", asyncio.current_task())
         self._record = record
         self._writer = writer
-        self._is_ended = ended
+        self._is_ended = is_ended
         self._first_seq = 0
         self._asked = asyncio.Event()
 
@@ -125,9 +129,9 @@ class _Client:
         self._first_seq = max(1, first_seq)
         self._asked.set()
 
-    def close(self) -> None:
-        self.sent_all.set()
-        self._writer.close()
+    def abort(self) -> None:
+        """Hang up on a client that does not read."""
+        self._writer.transport.abort()
 
     async def send(self) -> None:
         await self._asked.wait()
@@ -141,8 +145,6 @@ class _Client:
                     self._writer.write(chunk)
                     await self._writer.drain()
                 elif self._is_ended():
-                    self._writer.write_eof()
-                    self.sent_all.set()
                     return
                 else:
                     await self.grown.wait()
