@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -97,7 +97,7 @@ class World:
         self.control = RunControl(bus)
 
         @asynccontextmanager
-        async def open_modules(target: str) -> AsyncIterator[Modules]:
+        async def open_modules(target: str) -> AsyncGenerator[Modules]:
             yield Modules(self.log)
 
         wiring = Wiring(
