@@ -21,6 +21,14 @@ from preflight.model.source import Source, read_source
 from preflight.model.template import check_template
 
 _Path = tuple[str | int, ...]
+_LoopVar = Annotated[
+    str,
+    Meta(
+        pattern=r"^(?!(vars|facts|env|target|index|range)$)[a-z_][a-z0-9_]*$",
+        description="a name of small letters, digits and _, not one that templates have",
+    ),
+]
+_Concurrency = Annotated[int, Meta(ge=1, le=1000, description="a whole number from 1 to 1000")]
 _Duration = Annotated[str, Meta(pattern=DURATION_PATTERN, description=DURATION_WORDS)]
 
 
@@ -29,6 +37,10 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     ``key`` is the stable task key: unique in the playbook, without ``/``. ``depends_on`` holds
     keys. ``become`` is ``None`` where it is off. *Units*: ``timeout`` in seconds.
+
+    ``for_each`` is a list, or a template that gives one; templates of the task then know each
+    entry by the name ``loop_var``, and its place, from 0, as ``index``. ``concurrency`` is how many
+    items may be worked on at once, where the module can.
     """
 
     key: str
@@ -42,7 +54,15 @@ class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     ignore_errors: bool = False
     become: dict[str, object] | None = None
     timeout: float | None = None
+    for_each: list[object] | str | None = None
+    loop_var: str = "item"
+    concurrency: int = 1
     line: int = 0
+
+    @property
+    def item_names(self) -> tuple[str, ...]:
+        """The names that a template of this task knows besides the usual ones."""
+        return () if self.for_each is None else (self.loop_var, "index")
 
 
 class Playbook(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +105,9 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ignore_errors: bool = False
     become: bool | dict[str, object] | None = None
     timeout: _Duration | None = None
+    for_each: list[object] | str | None = None
+    loop_var: _LoopVar = "item"
+    concurrency: _Concurrency = 1
 
 
 def load_playbook(path: Path, *, builtins: Mapping[str, type[msgspec.Struct]]) -> Playbook:
@@ -138,10 +161,10 @@ class _Reader:
             path = (*base, *one.path)
             self.problems.append(self._source.problem(one.message, path, key=one.key))
 
-    def templates(self, path: _Path, value: object) -> None:
+    def templates(self, path: _Path, value: object, names: tuple[str, ...] = ()) -> None:
         """Check every text below ``path`` for what is wrong with its templates."""
         for place, text in _texts(path, value):
-            said = check_template(text)
+            said = check_template(text, names=names)
             if said:
                 self.problems.append(self._source.problem(said, place))
 
@@ -158,11 +181,14 @@ class _Reader:
         params = raw.get(str(place[-1]), {})
         if module in self._builtins and (inline or "module" in fields):
             self.note(place, violations(params, self._builtins[module], templates=True))
-        self.templates(place, params)
-        self.templates((*base, "name"), fields.get("name"))
-        self._when((*base, "when"), fields.get("when"))
-        become = self._become((*base, "become"), fields.get("become"))
         sound = _Task() if found else msgspec.convert(fields, _Task)
+        looping = fields.get("for_each") is not None
+        names = (sound.loop_var, "index") if looping else ()
+        self.templates(place, params, names)
+        self.templates((*base, "name"), fields.get("name"))
+        self.templates((*base, "for_each"), fields.get("for_each"))
+        self._when((*base, "when"), fields.get("when"), names)
+        become = self._become((*base, "become"), fields.get("become"))
         return TaskSpec(
             key="",
             name=_text(fields.get("name")) or module,
@@ -175,6 +201,9 @@ class _Reader:
             ignore_errors=sound.ignore_errors,
             become=merge_become(inherited, become),
             timeout=parse_duration(sound.timeout) if sound.timeout else None,
+            for_each=sound.for_each,
+            loop_var=sound.loop_var,
+            concurrency=sound.concurrency,
             line=self._source.place(base)[0],
         )
 
@@ -195,8 +224,9 @@ class _Reader:
             self.problems.append(self._source.problem(said, at))
         return inline[0] if inline else _text(fields.get("module"))
 
-    def _when(self, path: _Path, value: object) -> None:
-        said = check_template(value, condition=True) if isinstance(value, str) else ""
+    def _when(self, path: _Path, value: object, names: tuple[str, ...]) -> None:
+        text = value if isinstance(value, str) else None
+        said = "" if text is None else check_template(text, condition=True, names=names)
         if said:
             self.problems.append(self._source.problem(said, path))
 

@@ -55,7 +55,9 @@ class Renderer:
             "facts": Lazy(scope.facts, "facts"),
             "env": Lazy(scope.env, "env"),
             "target": Lazy(scope.target, "target"),
+            **Lazy(scope.item, "for_each"),
         }
+        self._extra = tuple(scope.item)
 
     def value(self, value: object) -> object:
         """Render through lists and maps; the result holds plain values only."""
@@ -76,14 +78,14 @@ class Renderer:
 
     def truth(self, condition: str) -> bool:
         """Judge a ``when``."""
-        expression = _compile(condition, True)
+        expression = _compile(condition, True, self._extra)
         with _named(condition):
             return truth(self._evaluate(cast("TemplateExpression", expression)))
 
     def _text_or_value(self, text: str) -> object:
         if "{{" not in text:
             return text
-        compiled = _compile(text, False)
+        compiled = _compile(text, False, self._extra)
         with _named(text):
             if isinstance(compiled, Template):
                 return _bounded(compiled.render(self._context()))
@@ -99,20 +101,20 @@ class Renderer:
         return {**self._names, BUDGET: [_MAX_LOOPS]}
 
 
-def parse(text: str, *, condition: bool) -> nodes.Template:
+def parse(text: str, *, condition: bool, names: tuple[str, ...] = ()) -> nodes.Template:
     """Parse and check a text; raises with the text's beginning and what is wrong."""
     source = text.strip() if condition else text
     if condition and not source.startswith("{{"):
         source = f"{{{{ {source} }}}}"
-    tree = _parse(_VALUES, source)
+    tree = _parse(_VALUES, source, names)
     if condition and _lone(tree) is None:
         raise template_error(f"{_short(text)}: 'when' must be one expression, without other text")
     return tree
 
 
-def named_vars(text: str, *, condition: bool) -> set[tuple[str, ...]]:
+def named_vars(text: str, *, condition: bool, names: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
     """List the chains below ``vars``, except where a template says what to do without them."""
-    return set(_chains(parse(text, condition=condition)))
+    return set(_chains(parse(text, condition=condition, names=names)))
 
 
 def _chains(node: nodes.Node) -> Iterator[tuple[str, ...]]:
@@ -143,7 +145,7 @@ def _chain(node: nodes.Node) -> tuple[str, ...]:
     return ()
 
 
-def _parse(dialect: Dialect, source: str) -> nodes.Template:
+def _parse(dialect: Dialect, source: str, names: tuple[str, ...] = ()) -> nodes.Template:
     try:
         tree = dialect.parse(source)
         for bad in tree.find_all(_FORBIDDEN):
@@ -152,7 +154,7 @@ def _parse(dialect: Dialect, source: str) -> nodes.Template:
         for loop in tree.find_all(nodes.For):
             if loop.recursive:
                 raise TemplateSyntaxError("a recursive loop is not possible", loop.lineno)
-        _check_names(tree)
+        _check_names(tree, names)
         _check_filters(dialect, tree)
     except TemplateSyntaxError as exc:
         raise template_error(f"{_short(source)}: {_explain(exc, source)}") from exc
@@ -161,9 +163,9 @@ def _parse(dialect: Dialect, source: str) -> nodes.Template:
     return tree
 
 
-def _check_names(tree: nodes.Template) -> None:
+def _check_names(tree: nodes.Template, names: tuple[str, ...]) -> None:
     for name in sorted(find_undeclared_variables(tree)):
-        if name not in (*_ROOTS, "range"):
+        if name not in (*_ROOTS, "range", *names):
             raise TemplateSyntaxError(
                 f"{name} is not a name here: names begin with vars., facts., env. or target.", 1
             )
@@ -187,8 +189,8 @@ def _lone(tree: nodes.Template) -> nodes.Expr | None:
 
 
 @lru_cache(maxsize=4096)
-def _compile(text: str, condition: bool) -> Template | TemplateExpression:
-    tree = parse(text, condition=condition)
+def _compile(text: str, condition: bool, names: tuple[str, ...]) -> Template | TemplateExpression:
+    tree = parse(text, condition=condition, names=names)
     expression = _lone(tree)
     with _named(text):
         Rewriter(_VALUES).visit(tree)

@@ -16,13 +16,15 @@ from preflight.errors import PreflightError, Reason
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """What a template can name.
 
-    ``vars`` is the author's and may hold templates; ``facts``, ``env`` and ``target`` are data.
+    ``vars`` is the author's and may hold templates; ``facts``, ``env`` and ``target`` are data, and
+    so is ``item``: the names that a ``for_each`` adds, such as ``item`` and ``index``.
     """
 
     vars: dict[str, object] = {}
     facts: dict[str, object] = {}
     env: dict[str, object] = {}
     target: dict[str, object] = {}
+    item: dict[str, object] = {}
 
 
 def has_template(value: object) -> bool:
@@ -63,25 +65,28 @@ def holds(when: str | bool | None, scope: Scope) -> bool:
     return cast("bool", _sandbox().Renderer(scope).truth(when))
 
 
-def check_template(text: str, *, condition: bool = False) -> str:
+def check_template(text: str, *, condition: bool = False, names: tuple[str, ...] = ()) -> str:
     """Say what is wrong with a template that can be seen without values; nothing when it is fine.
 
-    With ``condition`` the text is a ``when``.
+    With ``condition`` the text is a ``when``; ``names`` may be used besides the usual ones.
     """
     if not condition and "{{" not in text:
         return ""
     try:
-        _sandbox().parse(text, condition=condition)
+        _sandbox().parse(text, condition=condition, names=names)
     except PreflightError as exc:
         return exc.message
     return ""
 
 
-def named_vars(text: str, *, condition: bool = False) -> set[tuple[str, ...]]:
+def named_vars(
+    text: str, *, condition: bool = False, names: tuple[str, ...] = ()
+) -> set[tuple[str, ...]]:
     """List the vars that a template can't do without, each as the keys from ``vars`` down."""
     if not condition and "{{" not in text:
         return set()
-    return cast("set[tuple[str, ...]]", _sandbox().named_vars(text, condition=condition))
+    found = _sandbox().named_vars(text, condition=condition, names=names)
+    return cast("set[tuple[str, ...]]", found)
 
 
 def template_error(message: str) -> PreflightError:

@@ -103,7 +103,7 @@ def undefined_vars(playbook: Playbook, plans: Sequence[TargetPlan]) -> list[Prob
         where = "" if len(hosts) == every else f" on {', '.join(hosts[:5])}"
         said = f"vars.{name} is not defined{where}: add it to vars, or give -e {name}=…"
         problems.append(_at(playbook, tasks[key], said))
-    return problems
+    return sorted(problems, key=lambda one: (one.line, one.message))
 
 
 def _chosen(task: TaskSpec, tags: Sequence[str], skip_tags: Sequence[str]) -> bool:
@@ -116,6 +116,7 @@ def _needs_facts(tasks: Sequence[TaskSpec], scope: dict[str, object]) -> bool:
     texts = [text for task in tasks for text in (*_texts(task.params), task.name)]
     templates = [text for text in (*texts, *_texts(scope)) if "{{" in text]
     templates += [task.when for task in tasks if isinstance(task.when, str)]
+    templates += [text for task in tasks for text in _texts(task.for_each) if "{{" in text]
     from_files = any("content_template" in task.params for task in tasks)
     return from_files or any(_FACTS.search(text) for text in templates)
 
@@ -143,10 +144,10 @@ def _at(playbook: Playbook, task: TaskSpec, message: str) -> Problem:
 
 def _needed(task: TaskSpec) -> set[tuple[str, ...]]:
     if isinstance(task.when, str):  # it may be there to keep the task from needing them
-        return named_vars(task.when, condition=True)
+        return named_vars(task.when, condition=True, names=task.item_names)
     found: set[tuple[str, ...]] = named_vars(task.name)
-    for text in _texts(task.params):
-        found |= named_vars(text)
+    for text in [*_texts(task.params), *_texts(task.for_each)]:
+        found |= named_vars(text, names=task.item_names)
     return found
 
 
