@@ -152,7 +152,8 @@ def find_project(start: Path) -> Project:
     document: object = {} if source.data is None else source.data
     found = violations(document, _Config, templates=False)
     if found:
-        raise ConfigError([source.problem(one.message, one.path, key=one.key) for one in found])
+        problems = [source.problem(one.message, one.path, key=one.key) for one in found]
+        raise ConfigError(sorted(problems, key=lambda one: (one.line, one.column)))
     config = msgspec.convert(document, _Config)
     inventory = config.inventory or _Inventory()
     wrong = _contradictions(source, inventory)

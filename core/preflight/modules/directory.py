@@ -10,7 +10,7 @@ import msgspec
 
 from preflight.errors import ModuleError
 from preflight.events import Change
-from preflight.modules.inspection import Found, look
+from preflight.modules.inspection import GUARDED, Found, guarded, look
 from preflight.modules.params import Mode, Path_, Scalar, bind, check_path, invalid
 from preflight.modules.rights import Rights, rights_changes, set_rights, wanted_rights
 from preflight.ports.module import ApplyResult, Args, CheckResult, TaskContext
@@ -18,17 +18,22 @@ from preflight.ports.module import ApplyResult, Args, CheckResult, TaskContext
 # Never removed, whatever a playbook says: what is directly below the root, and what is directly
 # below these. A variable that came out empty makes such paths.
 _GUARDED_PARENTS = ("/", "/usr", "/home", "/Users", "/System", "/Library", "/private", "/var")
-_KEPT = 3  # the script's exit code for a path that it refuses to remove
 
-# The path that a link in a parent leads to is what counts, so the target itself judges.
-_REMOVE = r"""
+# Where a link in a parent leads to is what counts, so the target itself judges.
+_GUARD = r"""
 unset CDPATH
-parent=$(cd -P -- "$parent" 2>/dev/null && pwd -P) || exit 0
-case $parent in /) full=/$name ;; *) full=$parent/$name ;; esac
-home=$(cd -P -- "${HOME:-/}" 2>/dev/null && pwd -P)
-case $parent in {guarded}) exit 3 ;; esac
-case $home/ in "$full"/*) exit 3 ;; esac
-case $(pwd -P)/ in "$full"/*) exit 3 ;; esac
+if parent=$(cd -P -- "$parent" 2>/dev/null && pwd -P); then
+  case $parent in /) full=/$name ;; *) full=$parent/$name ;; esac
+  home=$(cd -P -- "${HOME:-/}" 2>/dev/null && pwd -P)
+  if [ ! -L "$full" ]; then
+    case $parent in {guarded}) exit 3 ;; esac
+    case $home/ in "$full"/*) exit 3 ;; esac
+    case $(pwd -P)/ in "$full"/*) exit 3 ;; esac
+  fi
+fi
+"""
+_REMOVE = r"""
+[ -n "$full" ] || exit 0
 if [ -L "$full" ]; then rm -f -- "$full"; else rm -rf -- "$full"; fi
 """
 
@@ -49,9 +54,10 @@ class DirectoryModule:
     async def check(self, args: Args, ctx: TaskContext) -> CheckResult:
         """Look at the path, with one exec."""
         params = _bind(args)
-        found = await look(params.path, ctx)
         if params.ensure == "absent":
+            found = await look(params.path, ctx, guard=_guard(params.path))
             return _check_absent(params.path, found)
+        found = await look(params.path, ctx)
         if found.exists and found.kind != "directory":
             raise ModuleError(f"{params.path} is there and is no directory: remove it first")
         changes = rights_changes(params.path, _rights(params), found)
@@ -105,13 +111,16 @@ def _check_absent(path: str, found: Found) -> CheckResult:
     return CheckResult(needs_change=True, message=f"{path} would be removed", changes=[change])
 
 
-async def _remove(path: str, ctx: TaskContext) -> None:
+def _guard(path: str) -> str:
     parent, name = posixpath.split(posixpath.normpath(path))
-    guarded = "|".join(_GUARDED_PARENTS)
-    head = f"parent={shlex.quote(parent)}\nname={shlex.quote(name)}\n"
-    result = await ctx.exec(head + _REMOVE.replace("{guarded}", guarded))
-    if result.exit_code == _KEPT:
-        raise ModuleError(f"{path} leads to a directory that is never removed as a whole")
+    head = f"parent={shlex.quote(parent)}\nname={shlex.quote(name)}\nfull="
+    return head + _GUARD.replace("{guarded}", "|".join(_GUARDED_PARENTS))
+
+
+async def _remove(path: str, ctx: TaskContext) -> None:
+    result = await ctx.exec(_guard(path) + _REMOVE)
+    if result.exit_code == GUARDED:
+        raise guarded(path)
     if result.exit_code != 0:
         said = result.error_text.strip().splitlines() or ["it was refused"]
         raise ModuleError(f"can't remove {path}: {said[-1]}")

@@ -12,6 +12,9 @@ from preflight.ports.module import TaskContext
 MAX_SHOWN_BYTES = 64 * 1024
 """A larger file is not fetched to show what would change in it."""
 
+GUARDED = 3
+"""The exit code of a script that refuses to remove a path."""
+
 _LOOK = r"""
 LC_ALL=C; export LC_ALL
 if [ -d "$p" ]; then kind=directory
@@ -70,12 +73,19 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind != "missing" or self.link
 
 
-async def look(path: str, ctx: TaskContext, *, wanted_sha256: str | None = None) -> Found:
-    """Look at ``path``; with a wanted hash a file's content is looked at too. One exec."""
+async def look(
+    path: str, ctx: TaskContext, *, wanted_sha256: str | None = None, guard: str = ""
+) -> Found:
+    """Look at ``path``; with a wanted hash a file's content is looked at too. One exec.
+
+    ``guard`` is a script that goes before, and exits with ``GUARDED`` to refuse the path.
+    """
     lines = [f"p={shlex.quote(path if path.startswith('/') else './' + path)}", _LOOK]
     if wanted_sha256 is not None:
         lines = [f"wanted={wanted_sha256}", f"most={MAX_SHOWN_BYTES}", *lines, _HASH]
-    result = await ctx.exec("\n".join(lines) + "\nexit 0\n")
+    result = await ctx.exec("\n".join([guard, *lines]) + "\nexit 0\n")
+    if result.exit_code == GUARDED:
+        raise guarded(path)
     if result.exit_code != 0:
         raise ModuleError(f"can't look at {path}: {result.error_text.strip()[-200:]}")
     head, marker, content = result.stdout.partition(b"content:\n")
@@ -93,3 +103,8 @@ async def look(path: str, ctx: TaskContext, *, wanted_sha256: str | None = None)
         unreadable=found.get("unreadable") == "yes",
         content=content if marker else None,
     )
+
+
+def guarded(path: str) -> ModuleError:
+    """Make the error for a path that leads to what must never be removed."""
+    return ModuleError(f"{path} leads to a directory that is never removed as a whole")

@@ -10,6 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from preflight.errors import ModuleError, Reason
+from preflight.model.schema import violations
+from preflight.model.source import json_pointer
 
 Scalar = str | int | float | bool
 """What is text in the end, however it was written: ``8080``, ``"8080"`` or ``true``."""
@@ -29,8 +31,9 @@ def bind(args: Mapping[str, object], kind: type[T]) -> T:
     try:
         return msgspec.convert(dict(args), kind, strict=False)
     except msgspec.ValidationError as exc:
-        said = re.sub(r" - at `\$\.?([^`]*)`$", r" (\1)", str(exc)).removesuffix(" ()")
-        raise invalid(said[0].lower() + said[1:]) from exc
+        wrong = violations(dict(args), kind, templates=False)
+        said = [f"{json_pointer(one.path)[1:]} {one.message}".strip() for one in wrong]
+        raise invalid("; ".join(said) or str(exc)) from exc
 
 
 def invalid(message: str) -> ModuleError:

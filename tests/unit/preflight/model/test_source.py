@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -41,9 +43,8 @@ from preflight.model.source import json_pointer, parse_source, read_source
     ],
 )
 def test_a_scalar_has_its_literal_value_F53(written: str, value: object) -> None:
-    data = parse_source("p.yml", f"a: {written}").data
+    data = cast("dict[str, object]", parse_source("p.yml", f"a: {written}").data)
     assert data == {"a": value}
-    assert isinstance(data, dict)
     assert type(data["a"]) is type(value)
 
 
@@ -100,7 +101,7 @@ def test_aliases_that_multiply_are_stopped() -> None:
 
 
 def test_deep_nesting_is_an_error_and_no_crash() -> None:
-    with pytest.raises(ConfigError, match="p.yml"):
+    with pytest.raises(ConfigError, match=r"^p\.yml:.*nest"):
         parse_source("p.yml", "[" * 5000 + "]" * 5000)
 
 
@@ -130,15 +131,12 @@ def test_a_file_that_is_not_utf8_names_the_line(tmp_path: Path) -> None:
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_a_document_or_a_config_error(text: str) -> None:
-    try:
-        parse_source("p.yml", text)
-    except ConfigError as exc:
-        assert exc.problems
+    with contextlib.suppress(ConfigError):
+        assert parse_source("p.yml", text).file == "p.yml"
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(-(10**17), 10**17) | st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_is_printed_as_it_was_written(number: float) -> None:
-    data = parse_source("p.yml", f"[{number}]").data
-    assert isinstance(data, list)
+    data = cast("list[object]", parse_source("p.yml", f"[{number}]").data)
     assert str(data[0]) == str(number)
