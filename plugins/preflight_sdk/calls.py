@@ -13,15 +13,20 @@ if TYPE_CHECKING:
 class Call:
     """One request of the host; ``id_text`` is its id as the host wrote it."""
 
-    __slots__ = ("ctx", "envelope", "id_text", "key", "method", "started")
+    __slots__ = ("_envelope", "ctx", "id_text", "key", "method", "started")
 
     def __init__(self, method: str, key: int | str, envelope: Envelope, ctx: Context) -> None:
         self.method = method
         self.key = key
         self.id_text = envelope.id_text
-        self.envelope = envelope
+        self._envelope: Envelope | None = envelope
         self.ctx = ctx
         self.started = False
+
+    def take_params(self) -> object:
+        """The params, decoded now; the text they were in is let go. Raises: ValueError."""
+        envelope, self._envelope = self._envelope, None
+        return None if envelope is None else envelope.value("params")
 
 
 class Calls:

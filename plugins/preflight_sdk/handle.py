@@ -99,7 +99,7 @@ class Handle:
         """
         self._refuse_if_ended()
         self._ctx.raise_if_unnoticed()
-        for line in text.splitlines() or [""]:
+        for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n"):
             self._port.output(line)
 
     def end(self) -> None:

@@ -10,6 +10,7 @@ from _thread import start_new_thread
 from time import sleep
 
 from preflight_sdk.errors import Cancelled
+from preflight_sdk.forks import guard
 from preflight_sdk.handshake import DEFAULT_LIMIT
 from preflight_sdk.served import Served, show_traceback
 from preflight_sdk.session import Session
@@ -54,8 +55,9 @@ def serve(
     writer.limit = served.limit
     served.writer = writer
     session = Session(served, writer, jobs.put)
-    os.register_at_fork(after_in_child=writer.close_in_child)
-    start_new_thread(_read, (session, jobs, wire_in, _wake_on_sigterm()))
+    wake = _wake_on_sigterm()
+    guard(lambda: _leave_wire(writer, wire_in))
+    start_new_thread(_read, (session, jobs, wire_in, wake))
     _run_jobs(jobs)
     writer.drain(EXIT_S)
 
@@ -101,6 +103,11 @@ def _wake_on_sigterm() -> int:
     signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     return read_end
+
+
+def _leave_wire(writer: Writer, wire_in: int) -> None:
+    writer.close_in_child()
+    os.close(wire_in)
 
 
 def _host_gone(session: Session, jobs: Jobs) -> None:

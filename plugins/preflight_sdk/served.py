@@ -122,7 +122,9 @@ class Served:
             if call.ctx.is_set:
                 return errors.CANCELLED, ""
             return wanted_error(call.method, f"gave up, but was not cancelled: {exc}")
-        except (Exception, SystemExit) as exc:
+        except KeyboardInterrupt:  # someone at a keyboard wants the process to end
+            raise
+        except BaseException as exc:  # whatever it is, the call is answered
             if not isinstance(exc, HandleError):
                 show_traceback()
             return wanted_error(call.method, _describe(exc))
@@ -147,7 +149,7 @@ def show_traceback() -> None:
 
 
 def _args_of(call: Call) -> dict[str, object]:
-    params = call.envelope.value("params")
+    params = call.take_params()
     if params is None:
         return {}
     if not isinstance(params, dict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -279,17 +278,6 @@ def test_a_call_cancelled_in_the_queue_is_answered_at_once_and_never_starts(spaw
     host.cancel(2)
     assert_cancelled(host, 2)
     assert host.fence() == []
-
-
-def test_sigterm_cancels_what_is_running_and_the_process_goes_on(spawn: Spawn) -> None:
-    host = spawn("handle.output('running'); ctx.wait(20); ctx.raise_if_cancelled()")
-    host.process.send_signal(signal.SIGTERM)  # idle: nothing to cancel
-    for key in (2, 3):
-        running(host, key)
-        host.process.send_signal(signal.SIGTERM)
-        assert_cancelled(host, key)
-    host.close_stdin()
-    assert host.wait() == 0
 
 
 def test_output_raises_in_a_loop_that_never_looks(spawn: Spawn) -> None:  # P59
