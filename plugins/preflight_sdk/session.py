@@ -194,8 +194,7 @@ class Session:
         if self._served.start is None:
             self._opening = lambda: self._open(id_text, agreement)
         else:
-            start = lambda: self._start(id_text, agreement)  # noqa: E731
-            self._opening = lambda: self._jobs(start)
+            self._opening = lambda: self._jobs(lambda: self._start(id_text, agreement))
 
     def _start(self, id_text: str, agreement: Agreement) -> None:
         """On the main thread: the plugin's own start, then the answer to ``initialize``."""

@@ -121,6 +121,14 @@ def test_check_changes_nothing_and_says_what_would(world: World) -> None:
     assert len(outcome.ops) == 1
 
 
+def test_the_sources_permissions_come_along_but_nobody_else_may_write(world: World) -> None:
+    (world.source / "menu.txt").chmod(0o600)
+    (world.source / "empty").chmod(0o777)
+    world.harness.apply(world.args)
+    modes = {name: (world.dest / name).stat().st_mode & 0o777 for name in ("menu.txt", "empty")}
+    assert modes == {"menu.txt": 0o600, "empty": 0o755}
+
+
 def test_a_missing_dest_is_made(world: World, tmp_path: Path) -> None:
     args = {**world.args, "dest": str(tmp_path / "new" / "er")}
     assert world.harness.check(args).needs_change

@@ -158,6 +158,19 @@ def test_a_slow_host_blocks_the_handler_and_its_cancel_is_still_obeyed(spawn: Sp
     assert host.rss_kib() - before < 4096
 
 
+@pytest.mark.xdist_group("slow_exits")
+def test_a_handler_stuck_in_a_write_does_not_outlive_stdin(spawn: Spawn) -> None:  # P59 P93
+    host = spawn("while True: handle.output('x' * 4096)", reads=False, initialize=False)
+    host.send(I1)
+    host.wait_readable()
+    host.check()
+    host.wait_blocked_in_write()
+    started = time.monotonic()
+    host.close_stdin()
+    assert host.wait() == 1
+    assert time.monotonic() - started < 3
+
+
 def test_the_reader_never_blocks_on_a_host_that_asks_but_does_not_read(spawn: Spawn) -> None:
     # P59: the answers to 30 000 bad requests fill the pipe; end of file is seen all the same
     host = spawn(reads=False, initialize=False)
