@@ -216,18 +216,23 @@ class FakeHost:
         assert poller.poll(timeout * 1000), "nothing was written"
 
     def wait_blocked_in_write(self, timeout: float = PATIENCE_S) -> None:
-        """Wait until the pipe is full and the plugin's main thread sleeps in its write."""
+        """Wait until the pipe has filled up, and has stayed the same for a tenth of a second.
+
+        A full pipe may hold fewer bytes than its size (each write starts a page), and it
+        tells nobody: so this looks, and looks again.
+        """
         assert self.process.stdout is not None
-        full = fcntl.fcntl(self.process.stdout.fileno(), fcntl.F_GETPIPE_SZ) - 4096
+        size = fcntl.fcntl(self.process.stdout.fileno(), fcntl.F_GETPIPE_SZ)
         deadline = time.monotonic() + timeout
         tick = threading.Event()
         waiting = array.array("i", [0])
-        while time.monotonic() < deadline:
+        same, last = 0, -1
+        while same < 10 and time.monotonic() < deadline:
             fcntl.ioctl(self.process.stdout.fileno(), termios.FIONREAD, waiting)
-            if waiting[0] >= full:
-                return
-            tick.wait(0.005)  # a pipe that fills up tells nobody
-        raise AssertionError(f"{waiting[0]} bytes in the pipe")
+            same = same + 1 if waiting[0] == last and last > size // 2 else 0
+            last = waiting[0]
+            tick.wait(0.01)
+        assert same >= 10, f"{last} bytes in a pipe of {size}"
 
     def rss_kib(self) -> int:
         """The plugin's resident memory."""
