@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +25,13 @@ class CountedTarget(LocalTarget):
         super().__init__("here")
         self.exec_count = 0
         self.put_count = 0
+        self.forbidden = False
+        self._started = asyncio.Condition()
+
+    async def started(self, count: int) -> None:
+        """Wait until so many scripts were started."""
+        async with self._started:
+            await self._started.wait_for(lambda: self.exec_count >= count)
 
     async def exec(
         self,
@@ -35,7 +43,10 @@ class CountedTarget(LocalTarget):
         on_kill: OnKill | None = None,
         keep_bytes: int = DEFAULT_KEEP_BYTES,
     ) -> ExecResult:
-        self.exec_count += 1
+        assert not self.forbidden, script
+        async with self._started:
+            self.exec_count += 1
+            self._started.notify_all()
         return await super().exec(
             script, stdin=stdin, env=env, on_line=on_line, on_kill=on_kill, keep_bytes=keep_bytes
         )

@@ -41,7 +41,7 @@ _FILE = 'met() { [ -e "$path" ] || [ -L "$path" ]; }\n'
 _LOOP = r"""
 end=$(( $(date +%s) + seconds ))
 until met; do
-  [ "$(date +%s)" -lt "$end" ] || exit 3
+  [ "$(date +%s)" -le "$end" ] || exit 3
   sleep "$interval"
 done
 exit 0
@@ -71,7 +71,7 @@ class WaitModule:
     async def apply(self, args: Args, ctx: TaskContext) -> ApplyResult:
         """Wait; raises with ``Reason.TIMEOUT`` when the time is over."""
         params = bind(args, WaitParams)
-        seconds = math.ceil(parse_duration(params.timeout))
+        seconds = math.floor(parse_duration(params.timeout))  # the loop adds up to one more
         interval = f"{parse_duration(params.interval):g}"
         head = f"seconds={seconds}\ninterval={interval}\n"
         if not await _ask(head + _probe(params) + _LOOP, params, ctx):

@@ -41,9 +41,8 @@ async def test_a_diff_shows_small_text_and_hashes_of_all_else(bench: Workbench) 
     digest = hashlib.sha256(b"x" * 70_000).hexdigest()
     assert large.changes[0].before == f"sha256 {digest}"
     dest.write_bytes(b"\x00\xff")
-    assert "2 bytes" in (
-        (await bench.check("file", dest=str(dest), content="n")).changes[0].before or ""
-    )
+    binary = await bench.check("file", dest=str(dest), content="n")
+    assert "2 bytes" in (binary.changes[0].before or "")
 
 
 async def test_the_content_marker_in_a_content_changes_nothing(bench: Workbench) -> None:

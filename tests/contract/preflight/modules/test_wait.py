@@ -45,8 +45,7 @@ async def test_the_target_itself_looks_until_the_file_is_there(bench: Workbench)
     assert (await bench.check("wait", **args)).needs_change
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         waiting = group.create_task(bench.apply("wait", **args))
-        while bench.target.exec_count < 2:
-            await asyncio.sleep(0)
+        await bench.target.started(2)
         place.touch()
     assert waiting.result().message == f"{place} is there"
     assert bench.target.exec_count == 2
@@ -58,7 +57,7 @@ async def test_in_vain_is_a_timeout_that_says_for_what(bench: Workbench, closed_
             "wait",
             condition="port_open",
             target=f"localhost:{closed_port}",
-            timeout="1s",
+            timeout="100ms",
             interval="100ms",
         )
     assert caught.value.reason is Reason.TIMEOUT
