@@ -1,0 +1,147 @@
+"""A run without a console: in this process, printed as it goes, stopped by signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Generator
+from typing import TextIO
+
+from preflight.bus import Sink
+from preflight.control import RunControl
+from preflight.engine import Engine, Prepared
+from preflight.events import Event, encode
+from preflight.procs import kill_all
+from preflight_tui.text import TextView
+
+_SILENCE_S = 30.0  # after this long without a line, a headless run says that it is alive
+_CANCELLED = 130
+
+
+def run_headless(
+    prepared: Prepared,
+    *,
+    dry_run: bool,
+    pending_is_4: bool = False,
+    sink: Sink,
+    ready_fd: int = -1,
+) -> int:
+    """Run to the end and give the exit code; ``ready_fd`` is told when a console can join."""
+    return asyncio.run(_run(prepared, dry_run, pending_is_4, sink, ready_fd))
+
+
+async def _run(
+    prepared: Prepared, dry_run: bool, pending_is_4: bool, sink: Sink, ready_fd: int
+) -> int:
+    async with Engine(prepared, dry_run=dry_run, pending_is_4=pending_is_4) as engine:
+        engine.add_sink(sink)
+        if ready_fd >= 0:
+            os.write(ready_fd, os.fsencode(engine.folder) + b"\n")
+            os.close(ready_fd)
+        with _signals(engine.control):
+            return await engine.run()
+
+
+@contextlib.contextmanager
+def _signals(control: RunControl) -> Generator[None]:
+    """First signal: cancel in the ordinary way. Second: no more grace. Third: leave at once."""
+    loop = asyncio.get_running_loop()
+    count = 0
+
+    def caught() -> None:
+        nonlocal count
+        count += 1
+        if count >= 3:
+            kill_all()
+            os._exit(_CANCELLED)
+        control.cancel("", "signal", kill=count == 2)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number in numbers:
+        loop.add_signal_handler(number, caught)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+def json_sink(out: TextIO) -> Sink:
+    """Write every event as one line of JSON."""
+
+    def write(event: Event) -> None:
+        out.buffer.write(encode(event))
+        out.buffer.flush()
+
+    return write
+
+
+def text_sink(out: TextIO, *, colour: bool, verbose: bool) -> Sink:
+    """Write events as text, and a line now and then when nothing happens for long."""
+    heartbeat = _Heartbeat(out)
+
+    def write(line: str) -> None:
+        out.write(line + "\n")
+
+    view = TextView(write, colour=colour, verbose=verbose)
+
+    def show(event: Event) -> None:
+        view(event)
+        out.flush()
+        heartbeat.beat(event)
+
+    return show
+
+
+class _Heartbeat:
+    """Says that the run goes on, once in each thirty silent seconds."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._start = time.monotonic()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def beat(self, event: Event) -> None:
+        """Count the silence anew; the run's last event ends it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        if type(event).__struct_config__.tag != "run_finished":
+            self._arm()
+
+    def _arm(self) -> None:
+        with contextlib.suppress(RuntimeError):  # a replay has no loop, and no silence
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_SILENCE_S, self._say)
+
+    def _say(self) -> None:
+        with contextlib.suppress(OSError):
+            self._out.write(f"still running after {time.monotonic() - self._start:.0f} s\n")
+            self._out.flush()
+        self._arm()
+
+
+def wants_colour(out: TextIO, choice: str) -> bool:
+    """Decide about colour: ``never``, ``always``, or by terminal and ``NO_COLOR``."""
+    if choice != "auto":
+        return choice == "always"
+    return out.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+@contextlib.contextmanager
+def quiet_pipe() -> Generator[None]:
+    """Keep a reader that went away from becoming a traceback at exit."""
+    try:
+        yield
+    finally:
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+Write = Callable[[str], None]

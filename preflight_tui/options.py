@@ -1,0 +1,159 @@
+"""The words of the command line."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import msgspec
+
+from preflight.model.settings import Settings, parse_duration
+
+USAGE_EXIT = 2
+
+
+class _Parser(ArgumentParser):
+    """Says in one line on stderr what is wrong, and where help is."""
+
+    def error(self, message: str) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # never returns
+        """End with exit code 2."""
+        self.exit(USAGE_EXIT, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def parser() -> ArgumentParser:
+    """Build the parser of the whole command line."""
+    top = _Parser(
+        prog="preflight-tui",
+        description="Bring machines into a desired state, and stop what must stop.",
+        epilog="Without a command it opens the newest run of this folder in the console.",
+    )
+    top.add_argument("--no-ui", action="store_true", help="no console: print and exit")
+    top.add_argument("--version", action="store_true", help="print the version")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    _run_commands(commands)
+    _look_commands(commands)
+    _plugin_commands(commands)
+    return top
+
+
+def settings(given: Namespace) -> Settings:
+    """Make the engine's settings of what was given; the rest are the defaults."""
+    names = Settings.__struct_fields__
+    said = {name: getattr(given, name) for name in names if getattr(given, name, None) is not None}
+    return msgspec.convert(said, Settings)
+
+
+def _run_commands(commands: argparse._SubParsersAction[_Parser]) -> None:  # pyright: ignore[reportPrivateUsage]  # argparse has no public name for it
+    for name, words in (
+        ("apply", "run a playbook: check every task, apply where it is needed"),
+        ("check", "dry run of a playbook: check every task, change nothing"),
+    ):
+        command = commands.add_parser(name, help=words, description=words)
+        command.add_argument("playbook", type=Path)
+        _target_flags(command)
+        _run_flags(command)
+        if name == "check":
+            command.add_argument(
+                "--exit-code", action="store_true", help="exit with 4 when changes are pending"
+            )
+    demo = commands.add_parser("demo", help="run the built-in playbook on this machine")
+    demo.add_argument("scenario", nargs="?", default="", help="play a recorded scenario instead")
+    demo.add_argument("--probe", type=float, metavar="SECONDS", help="end with a slow probe")
+    demo.add_argument(
+        "--probe-mode", choices=("polite", "late", "stubborn"), help="how it takes a cancel"
+    )
+    _run_flags(demo)
+
+
+def _look_commands(commands: argparse._SubParsersAction[_Parser]) -> None:  # pyright: ignore[reportPrivateUsage]
+    for name, words in (
+        ("validate", "say all that is wrong with a playbook, without contacting anything"),
+        ("plan", "show the ordered tasks of each target, without contacting any"),
+    ):
+        command = commands.add_parser(name, help=words, description=words)
+        command.add_argument("playbook", type=Path)
+        _target_flags(command)
+        _common_flags(command)
+    facts = commands.add_parser("facts", help="show what targets report")
+    facts.add_argument("targets", nargs="*", metavar="TARGET")
+    facts.add_argument("-t", "--target", action="append", default=[], metavar="NAMES")
+    facts.add_argument("--concurrency", type=_count)
+    _common_flags(facts)
+    inventory = commands.add_parser("inventory", help="the targets of preflight.yml")
+    inside = inventory.add_subparsers(dest="action", required=True, parser_class=_Parser)
+    _common_flags(inside.add_parser("list", help="list the targets"))
+    _common_flags(commands.add_parser("runs", help="list past runs, the newest first"))
+    replay = commands.add_parser("replay", help="show a past run again")
+    replay.add_argument("run", help="its id, or the path of its folder")
+    replay.add_argument("--speed", type=float, default=None, help="in the console: times as fast")
+    _common_flags(replay)
+    attach = commands.add_parser("attach", help="open the console on a run that goes on")
+    attach.add_argument("run", nargs="?", default="", help="its id; without, the newest")
+    _common_flags(attach)
+
+
+def _plugin_commands(commands: argparse._SubParsersAction[_Parser]) -> None:  # pyright: ignore[reportPrivateUsage]
+    plugin = commands.add_parser("plugin", help="look at plugins")
+    inside = plugin.add_subparsers(dest="action", required=True, parser_class=_Parser)
+    for name, words in (("list", "start every plugin and show it"), ("info", "show one plugin")):
+        command = inside.add_parser(name, help=words)
+        if name == "info":
+            command.add_argument("name")
+        _plugin_flags(command)
+        _common_flags(command)
+
+
+def _target_flags(command: ArgumentParser) -> None:
+    command.add_argument(
+        "-t", "--target", action="append", default=[], metavar="NAMES", help="targets or groups"
+    )
+    command.add_argument(
+        "-e", "--var", action="append", default=[], metavar="K=V", help="set a var; dots nest"
+    )
+    command.add_argument("--tags", type=_names, default=[], help="only tasks with one of these")
+    command.add_argument("--skip-tags", type=_names, default=[], help="no task with one of these")
+    _plugin_flags(command)
+
+
+def _run_flags(command: ArgumentParser) -> None:
+    command.add_argument("--concurrency", type=_count, help="targets at a time")
+    command.add_argument("--timeout", type=_duration, help="the whole run's, such as 30m")
+    command.add_argument("--fail-fast", action="store_true", help="one failed target stops all")
+    command.add_argument("--run-id", default="", help="the run's name")
+    command.add_argument("--keep-runs", type=_count, metavar="N", help="finished runs to keep")
+    command.add_argument("--max-message-bytes", type=_count, help="of one plugin message")
+    command.add_argument("--engine-ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
+    command.add_argument("-v", "--verbose", action="store_true", help="print output as it comes")
+    _common_flags(command)
+
+
+def _plugin_flags(command: ArgumentParser) -> None:
+    command.add_argument(
+        "--plugin-dir", type=Path, action="append", default=[], help="searched first"
+    )
+    command.add_argument(
+        "--plugin-dir-only", action="store_true", help="search no other folder than these"
+    )
+
+
+def _common_flags(command: ArgumentParser) -> None:
+    command.add_argument("--output", choices=("text", "json"), default=None)
+    command.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def _duration(text: str) -> float:
+    try:
+        return parse_duration(text)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
