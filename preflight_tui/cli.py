@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,16 @@ from preflight.engine import (
     prepare,
     version,
 )
-from preflight.errors import ConfigError
+from preflight.errors import ConfigError, PreflightError
 from preflight.sinks.history import PastRun, list_runs
 from preflight_tui import demo, looks
-from preflight_tui.headless import json_sink, quiet_pipe, run_headless, text_sink, wants_colour
+from preflight_tui.headless import json_sink, run_headless, text_sink, wants_colour
 from preflight_tui.options import USAGE_EXIT, parser, settings
+from preflight_tui.streams import with_streams
 
+_FAILED = 1
+_BUG = 70
+_CANCELLED = 130
 _WITH_CONSOLE = ("", "apply", "check", "demo", "attach", "replay")
 
 
@@ -31,21 +36,34 @@ def run(argv: list[str]) -> int:
     stdout carries the result, stderr everything else. 0 done, 1 failed, 2 usage or configuration,
     3 refused, 4 changes are pending, 70 a bug of ours, 130 cancelled.
     """
+    return with_streams(lambda: _guarded(argv))
+
+
+def _guarded(argv: list[str]) -> int:
+    """Turn what was raised into words on stderr and an exit code."""
     given = parser().parse_args(argv)
     if given.version:
         print(version())  # noqa: T201 the result
         return 0
     try:
-        with quiet_pipe():
-            return _dispatch(given, [word for word in argv if word != "--no-ui"])
+        return _dispatch(given, [word for word in argv if word != "--no-ui"])
     except ConfigError as exc:
         for problem in exc.problems:
             _complain(str(problem))
         return USAGE_EXIT
-    except BrokenPipeError:
-        return 1
+    except PreflightError as exc:
+        _complain(exc.message)
+        return _FAILED
     except KeyboardInterrupt:
-        return 130
+        return _CANCELLED
+    except OSError:
+        raise  # stdout's: anything else is wrapped where it happens
+    except Exception as exc:  # the top of the command: whatever comes here is a bug of ours
+        traceback.print_exc()
+        _complain(
+            f"a bug of preflight: {type(exc).__name__}: {exc}; please report it with the above"
+        )
+        return _BUG
 
 
 def _dispatch(given: Namespace, argv: list[str]) -> int:

@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import TextIO
 
 from preflight.bus import Sink
@@ -38,7 +37,7 @@ async def _run(
     prepared: Prepared, dry_run: bool, pending_is_4: bool, sink: Sink, ready_fd: int
 ) -> int:
     async with Engine(prepared, dry_run=dry_run, pending_is_4=pending_is_4) as engine:
-        engine.add_sink(sink)
+        engine.add_sink(_outliving(sink))
         if ready_fd >= 0:
             os.write(ready_fd, os.fsencode(engine.folder) + b"\n")
             os.close(ready_fd)
@@ -68,6 +67,25 @@ def _signals(control: RunControl) -> Generator[None]:
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+
+def _outliving(sink: Sink) -> Sink:
+    """Let the run outlive its reader: after the first failure to write nothing more is printed."""
+    broken = False
+
+    def show(event: Event) -> None:
+        nonlocal broken
+        if broken:
+            return
+        try:
+            sink(event)
+        except OSError as exc:
+            broken = True
+            if not isinstance(exc, BrokenPipeError):
+                words = f"can't write to stdout: {exc.strerror or exc}; the run goes on"
+                print(words, file=sys.stderr)
+
+    return show
 
 
 def json_sink(out: TextIO) -> Sink:
@@ -130,18 +148,3 @@ def wants_colour(out: TextIO, choice: str) -> bool:
     if choice != "auto":
         return choice == "always"
     return out.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-
-
-@contextlib.contextmanager
-def quiet_pipe() -> Generator[None]:
-    """Keep a reader that went away from becoming a traceback at exit."""
-    try:
-        yield
-    finally:
-        try:
-            sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-Write = Callable[[str], None]

@@ -138,6 +138,7 @@ def _plugin_flags(command: ArgumentParser) -> None:
 
 
 def _common_flags(command: ArgumentParser) -> None:
+    command.add_argument("--no-ui", action="store_true", default=argparse.SUPPRESS)
     command.add_argument("--output", choices=("text", "json"), default=None)
     command.add_argument("--color", choices=("auto", "always", "never"), default="auto")
 
