@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Generator
 from typing import TextIO
@@ -83,7 +84,7 @@ def _outliving(sink: Sink) -> Sink:
             broken = True
             if not isinstance(exc, BrokenPipeError):
                 words = f"can't write to stdout: {exc.strerror or exc}; the run goes on"
-                print(words, file=sys.stderr)
+                print(words, file=sys.stderr)  # noqa: T201 what the user must know
 
     return show
 
