@@ -159,10 +159,28 @@ class TaskStarted(Event, frozen=True, kw_only=True, tag="task_started"):
 
 
 class TaskOutput(Event, frozen=True, kw_only=True, tag="task_output"):
-    """Lines that a task printed, in order, at most some hundreds at once."""
+    """Lines that a task printed, in order, at most some hundreds at once.
+
+    ``item`` is the index of the item that they belong to, for a task with ``for_each``.
+    """
 
     lines: list[Line]
     item: str = ""
+
+
+class ItemFinished(Event, frozen=True, kw_only=True, tag="item_finished"):
+    """The one last word about one item of a task with ``for_each``; ``index`` counts from 0.
+
+    ``label`` is the item itself where it is short text or a number, else empty.
+    """
+
+    index: int
+    status: Status
+    label: str = ""
+    reason: str = ""
+    message: str = ""
+    error: str = ""
+    changes: list[Change] = []
 
 
 class TaskProgress(Event, frozen=True, kw_only=True, tag="task_progress"):
@@ -352,6 +370,7 @@ AnyEvent: TypeAlias = (
     | PlanRefused
     | TaskStarted
     | TaskOutput
+    | ItemFinished
     | TaskProgress
     | TaskFinished
     | TargetFinished

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from preflight.control import Scope
+from preflight.errors import PreflightError
 from preflight.events import Change, Event, Stream, TargetOpCancelled
 from preflight.ports.target import DEFAULT_KEEP_BYTES, ExecResult, KillReport, Target
 
 Args = Mapping[str, object]
 Emit = Callable[[Event], None]
+Output = Callable[[Stream, str], None]
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,10 +42,11 @@ class TaskContext:
         task: str,
         scope: Scope,
         emit: Emit,
-        output: Callable[[Stream, str], None],
+        output: Output,
         folder: Path,
         dry_run: bool = False,
         render: Callable[[str], str] | None = None,
+        item_output: Callable[[int], Output] | None = None,
     ) -> None:
         self.target = target
         self.task = task
@@ -52,7 +55,21 @@ class TaskContext:
         self.output = output
         self.folder = folder  # the playbook's: relative controller paths start here
         self.dry_run = dry_run
+        self._item_output = item_output
         self.render = render  # a file's text with the task's names; never crosses a wire
+
+    def for_item(self, index: int, *, render: Callable[[str], str] | None = None) -> TaskContext:
+        """Give the context for one item: its output is credited to it."""
+        return TaskContext(
+            target=self.target,
+            task=self.task,
+            scope=self.scope,
+            emit=self.emit,
+            output=self._item_output(index) if self._item_output else self.output,
+            folder=self.folder,
+            dry_run=self.dry_run,
+            render=render or self.render,
+        )
 
     async def exec(
         self,
@@ -101,4 +118,60 @@ class Module(Protocol):
 
     async def apply(self, args: Args, ctx: TaskContext) -> ApplyResult:
         """Bring the target into the desired state; safe to repeat."""
+        ...
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One item of a task with ``for_each``: its place, from 0, and its rendered args."""
+
+    index: int
+    args: dict[str, object]
+
+
+class ItemAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one item in one phase; ``failure`` is why it has no result.
+
+    ``needs_change`` is what ``check`` found; after ``apply`` it says nothing.
+    """
+
+    index: int
+    needs_change: bool = False
+    message: str = ""
+    failure: PreflightError | None = None
+    changes: list[Change] = []
+
+
+Report = Callable[[ItemAnswer], None]
+
+
+@runtime_checkable
+class ItemsModule(Protocol):
+    """A module that takes many items at once, and reports each one as it ends.
+
+    An item's failure is its own. What raises fails every item that was not reported yet.
+    ``shared`` names the args that are the same for all items of the task.
+    """
+
+    async def check_items(
+        self,
+        items: Sequence[Item],
+        ctx: TaskContext,
+        report: Report,
+        *,
+        shared: frozenset[str],
+        concurrency: int,
+    ) -> None:
+        """Check each item."""
+        ...
+
+    async def apply_items(
+        self,
+        items: Sequence[Item],
+        ctx: TaskContext,
+        report: Report,
+        *,
+        shared: frozenset[str],
+        concurrency: int,
+    ) -> None:
+        """Apply each item; only those come here that need it."""
         ...

@@ -25,6 +25,7 @@ class TaskOutputBuffer:
         self._lines: list[Line] = []
         self._chars = 0
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._item = ""
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -33,8 +34,16 @@ class TaskOutputBuffer:
         """The last twenty lines."""
         return list(self._tail)
 
-    def add(self, stream: Stream, text: str) -> None:
-        """Take one line."""
+    def for_item(self, index: int) -> Callable[[Stream, str], None]:
+        """Give the function that takes one item's lines."""
+        item = str(index)
+        return lambda stream, text: self.add(stream, text, item)
+
+    def add(self, stream: Stream, text: str, item: str = "") -> None:
+        """Take one line, of an item where ``item`` is its index."""
+        if item != self._item:
+            self.flush()
+            self._item = item
         self._lines.append(Line(stream, text))
         self._tail.append(text)
         self._chars += len(text)
@@ -50,4 +59,6 @@ class TaskOutputBuffer:
             self._timer = None
         if self._lines:
             lines, self._lines, self._chars = self._lines, [], 0
-            self._emit(TaskOutput(target=self._target, task=self._task, lines=lines))
+            self._emit(
+                TaskOutput(target=self._target, task=self._task, lines=lines, item=self._item)
+            )

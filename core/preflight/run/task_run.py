@@ -17,6 +17,7 @@ from preflight.model.template import Scope as Names
 from preflight.model.template import holds, render, render_text
 from preflight.ports.module import ApplyResult, CheckResult, Module, TaskContext
 from preflight.ports.target import Target
+from preflight.run.items import ItemsRun
 from preflight.run.output import TaskOutputBuffer
 
 
@@ -56,6 +57,7 @@ class TaskRun:
         self._start = time.monotonic()
         self._output = TaskOutputBuffer(around.target.name, spec.key, around.emit)
         self._changes: list[Change] = []
+        self._items: ItemsRun | None = None
 
     async def run(self) -> Status:
         """Do what the task asks for."""
@@ -67,7 +69,7 @@ class TaskRun:
             limit = loop.call_later(spec.timeout, around.control.cancel, path, "timeout")
         try:
             async with around.control.scope(path) as scope:
-                if not holds(spec.when, around.names):
+                if spec.for_each is None and not holds(spec.when, around.names):
                     return self.skip(Reason.WHEN_FALSE)
                 return await self._converge(scope)
         except Stopped as stop:
@@ -84,6 +86,8 @@ class TaskRun:
 
     def stopped(self, stop: Stopped) -> Status:
         """Report that the task was cancelled, or had finished before the cancel reached it."""
+        if self._items is not None:
+            self._items.cancelled()
         if isinstance(stop.result, ApplyResult):
             message = stop.result.message or "finished before the cancel"
             return self._finish("changed", message=message)
@@ -111,7 +115,6 @@ class TaskRun:
             words = f"{spec.module} is a plugin, and plugin tasks can't use become"
             raise PreflightError(Reason.PLUGIN_BECOME, words)
         module = around.modules.get(spec.module)
-        args = cast("dict[str, object]", render(spec.params, around.names))
         ctx = TaskContext(
             target=around.target,
             task=spec.key,
@@ -121,7 +124,11 @@ class TaskRun:
             folder=around.playbook.parent,
             dry_run=around.dry_run,
             render=lambda text: render_text(text, around.names),
+            item_output=self._output.for_item,
         )
+        if spec.for_each is not None:
+            return await self._each(module, ctx)
+        args = cast("dict[str, object]", render(spec.params, around.names))
         self._started("check")
         check = await module.check(args, ctx)
         self._changes = check.changes
@@ -132,6 +139,26 @@ class TaskRun:
         self._output.flush()
         self._started("apply")
         return self._applied(check, await module.apply(args, ctx))
+
+    async def _each(self, module: Module, ctx: TaskContext) -> Status:
+        """Work through the items; a failed one ends no other."""
+        emit, flush = self._around.emit, self._output.flush
+        items = ItemsRun(self._spec, self._around.names, ctx, emit=emit, flush=flush)
+        self._items = items
+        self._started("check")
+        await items.check(module)
+        if items.due:
+            self._output.flush()
+            self._started("apply")
+            await items.apply(module)
+        status = items.status()
+        if status == "skipped":
+            return self.skip(Reason.WHEN_FALSE, items.summary)
+        if items.first_failure is None:
+            return self._finish(status, message=items.summary)
+        index, exc = items.first_failure
+        words = f"{items.summary}; first: item {index}: {self._placed(exc)}"
+        return self._finish(status, reason=exc.reason, error=words)
 
     def _applied(self, check: CheckResult, result: ApplyResult) -> Status:
         return self._finish("changed", message=result.message or check.message)
