@@ -37,21 +37,34 @@ class LineReader:
             return
         whole, newline, rest = chunk.rpartition(b"\n")
         if newline:
-            text = (self._rest + whole).decode("utf-8", "replace")
-            for line in text.split("\n"):
-                self._emit(line)
+            self._emit_lines(self._rest + whole)
             self._rest = rest
         else:
             self._rest += chunk
-        if len(self._rest) > MAX_LINE_BYTES:
-            self._emit(self._rest.decode("utf-8", "replace"))
-            self._rest = b""
+        self._rest = self._emit_pieces(self._rest)
 
     def close(self) -> None:
         """Hand on a last line that has no newline."""
         if self._rest:
             self._emit(self._rest.decode("utf-8", "replace"))
             self._rest = b""
+
+    def _emit_lines(self, data: bytes) -> None:
+        if len(data) <= MAX_LINE_BYTES:
+            for line in data.decode("utf-8", "replace").split("\n"):
+                self._emit(line)
+            return
+        for line in data.split(b"\n"):
+            self._emit(self._emit_pieces(line).decode("utf-8", "replace"))
+
+    def _emit_pieces(self, line: bytes) -> bytes:
+        """Hand on a line's beginnings while it is too long; gives what is left of it."""
+        start = 0
+        while len(line) - start > MAX_LINE_BYTES:
+            end = _whole_characters(line, start + MAX_LINE_BYTES)
+            self._emit(line[start:end].decode("utf-8", "replace"))
+            start = end
+        return line[start:]
 
     def _emit(self, line: str) -> None:
         if self._on_line is not None:
@@ -65,3 +78,11 @@ class LineReader:
         if chunk:
             self._chunks.append(chunk)
             self._kept_bytes += len(chunk)
+
+
+def _whole_characters(data: bytes, end: int) -> int:
+    """Give ``end``, or up to three less, so that no character is cut in two there."""
+    for back in range(4):
+        if data[end - back] & 0xC0 != 0x80:  # not a continuation: a character begins here
+            return end - back
+    return end  # not UTF-8 at all

@@ -51,6 +51,7 @@ class Process:
         pass_fds: Sequence[int] = (),
     ) -> None:
         """Start ``argv``; raises ``OSError`` when it can't be executed."""
+        self._loop = asyncio.get_running_loop()
         self._popen = subprocess.Popen(
             list(argv),
             stdin=stdin,
@@ -64,12 +65,17 @@ class Process:
         )
         self.pid = self._popen.pid
         self.exited = asyncio.Event()
-        for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
-            if pipe is not None:
-                os.set_blocking(pipe.fileno(), False)
-        self._loop = asyncio.get_running_loop()
         self._pidfd: int | None = None
-        self._watch()
+        try:
+            for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+                if pipe is not None:
+                    os.set_blocking(pipe.fileno(), False)
+            self._watch()
+        except BaseException:  # no fds left, say: nobody would ever end it
+            self._popen.kill()
+            self._popen.wait()
+            self.reap()
+            raise
         _running.add(self)
 
     @property
@@ -105,6 +111,16 @@ class Process:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
+    def has_exited(self) -> bool:
+        """Tell whether the leader has exited, also where the loop was not told yet."""
+        if self.exited.is_set() or self._popen.returncode is not None:
+            return True
+        how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        try:
+            return os.waitid(os.P_PID, self.pid, how) is not None
+        except ChildProcessError:
+            return True
+
     async def wait_exit(self, timeout: float | None = None) -> bool:
         """Wait until the leader has exited, not for its pipes; True when it has."""
         if self.exited.is_set():
@@ -117,7 +133,8 @@ class Process:
     async def stop(self, *, term_s: float = TERM_S, kill_s: float = KILL_S) -> StopReport:
         """End the group: SIGTERM, ``term_s`` seconds, SIGKILL, ``kill_s`` seconds.
 
-        The leader is left to :meth:`reap`, so that its last words can still be read. A leader that is gone still gets its group ended.
+        The leader is left to :meth:`reap`, so that its last words can still be read. A leader
+        that is gone still gets its group ended.
         Cancel: call through :func:`preflight.control.finish`; bounded by ``term_s + kill_s``.
         """
         start = time.monotonic()

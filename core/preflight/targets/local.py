@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import stat
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -15,9 +17,9 @@ from types import TracebackType
 from preflight.control import finish
 from preflight.errors import TargetError
 from preflight.events import TargetInfo
+from preflight.lines import LineReader
 from preflight.ports.target import DEFAULT_KEEP_BYTES, ExecResult, KillReport, OnKill, OnLine
 from preflight.procs import KILL_S, TERM_S, Process
-from preflight.lines import LineReader
 from preflight.targets.posix import FACTS, PROBE, Probe, read_facts, read_probe
 
 _CHUNK_BYTES = 256 * 1024
@@ -109,17 +111,21 @@ class LocalTarget:
 
     async def put_file(self, path: str, data: bytes, *, mode: int | None = None) -> None:
         """Write a file beside its place, then rename it over."""
+        given_up = threading.Event()
         try:
-            await asyncio.to_thread(_write_atomically, path, data, mode)
-        except OSError as exc:
-            raise TargetError(f"can't write {path}: {exc.strerror or exc}") from exc
+            await asyncio.to_thread(_write_atomically, path, data, mode, given_up)
+        except asyncio.CancelledError:
+            given_up.set()  # the thread goes on, but replaces nothing any more
+            raise
+        except (OSError, ValueError) as exc:
+            raise TargetError(f"can't write {path!r}: {_words(exc)}") from exc
 
     async def get_file(self, path: str, *, limit_bytes: int | None = None) -> bytes:
         """Read a file."""
         try:
             return await asyncio.to_thread(_read, path, limit_bytes)
-        except OSError as exc:
-            raise TargetError(f"can't read {path}: {exc.strerror or exc}") from exc
+        except (OSError, ValueError) as exc:
+            raise TargetError(f"can't read {path!r}: {_words(exc)}") from exc
 
 
 class _Reader:
@@ -204,16 +210,18 @@ def _start(script: str, env: Mapping[str, str] | None) -> Process:
             file.seek(0)
             number = file.fileno()
             return Process(["sh", f"/dev/fd/{number}"], env=merged, pass_fds=[number])
-    except OSError as exc:
-        raise TargetError(f"can't start sh: {exc.strerror or exc}") from exc
+    except (OSError, ValueError) as exc:  # a ValueError is a NUL, which no argument can hold
+        raise TargetError(f"can't start sh: {_words(exc)}") from exc
 
 
-def _write_atomically(path: str, data: bytes, mode: int | None) -> None:
+def _write_atomically(path: str, data: bytes, mode: int | None, given_up: threading.Event) -> None:
     place = Path(os.path.realpath(path))  # a link stays a link: its target is replaced
     if place.is_dir():
-        raise IsADirectoryError(21, "is a directory")
+        raise IsADirectoryError(errno.EISDIR, "is a directory")
     place.parent.mkdir(parents=True, exist_ok=True)
     old = place.stat() if place.exists() else None
+    if old is not None and not stat.S_ISREG(old.st_mode):
+        raise OSError(errno.EINVAL, "is not a regular file")  # /dev/null must stay what it is
     handle, temporary = tempfile.mkstemp(prefix=".preflight-", dir=place.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -222,6 +230,8 @@ def _write_atomically(path: str, data: bytes, mode: int | None) -> None:
         if old is not None:
             with contextlib.suppress(PermissionError):
                 os.chown(temporary, old.st_uid, old.st_gid)
+        if given_up.is_set():
+            raise InterruptedError(errno.EINTR, "cancelled")
         os.replace(temporary, place)
     except BaseException:
         os.unlink(temporary)
@@ -233,9 +243,19 @@ def _mode(old: os.stat_result | None) -> int:
 
 
 def _read(path: str, limit_bytes: int | None) -> bytes:
-    with open(path, "rb") as file:
+    # Not blocking, since nobody may ever write into a FIFO.
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        status = os.fstat(file.fileno())
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, "is a directory")
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "is not a regular file")
         data = file.read() if limit_bytes is None else file.read(limit_bytes + 1)
     if limit_bytes is not None and len(data) > limit_bytes:
-        size = os.path.getsize(path)
+        size = max(status.st_size, len(data))
         raise TargetError(f"{path} has {size} bytes, more than the {limit_bytes} that may be read")
     return data
+
+
+def _words(exc: OSError | ValueError) -> str:
+    return exc.strerror or str(exc) if isinstance(exc, OSError) else str(exc)
