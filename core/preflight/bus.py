@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import cast
+from functools import cache
+from typing import Literal, TypeVar, cast, get_origin
 
 import msgspec
 
-from preflight.events import AnyEvent, Diagnostic, Event
+from preflight.events import Diagnostic, Event
 
 Sink = Callable[[Event], None]
+S = TypeVar("S", bound=msgspec.Struct)
 
 _SHORTEST_SECRET = 4  # characters: masking shorter ones would blacken ordinary text
 _MASK = "******"
@@ -31,6 +34,8 @@ class Bus:
         self._wall = datetime.now(UTC)
         self._seq = 0
         self._sinks: list[Sink] = []
+        self._waiting: deque[Event] = deque()
+        self._emitting = False
         self._secrets: list[str] = []
 
     def add_sink(self, sink: Sink) -> None:
@@ -53,37 +58,50 @@ class Bus:
         return round((self._clock() - self._start) * 1000, 1)
 
     def emit(self, event: Event) -> None:
-        """Publish ``event``; ``seq``, ``ts`` and ``run_id`` are set here."""
+        """Publish ``event``; ``seq``, ``ts`` and ``run_id`` are set here.
+
+        What a sink emits comes after the event that it was given, for every sink.
+        """
+        self._waiting.append(self._stamped(event))
+        if self._emitting:
+            return
+        self._emitting = True
+        try:
+            while self._waiting:
+                self._deliver(self._waiting.popleft())
+        finally:
+            self._emitting = False
+
+    def _stamped(self, event: Event) -> Event:
         self._seq += 1
         now = self._wall + timedelta(seconds=self._clock() - self._start)
-        stamped = msgspec.structs.replace(
+        if self._secrets:
+            event = self._masked(event)
+        return msgspec.structs.replace(
             event,
             seq=self._seq,
             ts=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             run_id=self.run_id,
         )
-        if self._secrets:
-            stamped = self._masked(stamped)
-        broken: list[tuple[Sink, Exception]] = []
+
+    def _deliver(self, event: Event) -> None:
         for sink in tuple(self._sinks):
             try:
-                sink(stamped)
+                sink(event)
             except Exception as exc:  # a sink is isolated: the run outlives a full disk
-                broken.append((sink, exc))
-        for sink, exc in broken:
-            self.remove_sink(sink)
-            name = getattr(sink, "__qualname__", type(sink).__name__)
-            self.emit(
-                Diagnostic(
-                    level="error",
-                    summary=f"{name} takes no more events: {exc}",
-                    detail="the run goes on without it",
+                self.remove_sink(sink)
+                name = getattr(sink, "__qualname__", type(sink).__name__)
+                self.emit(
+                    Diagnostic(
+                        level="error",
+                        summary=f"{name} takes no more events: {exc}",
+                        detail="the run goes on without it",
+                    )
                 )
-            )
 
-    def _masked(self, event: Event) -> Event:
-        plain = msgspec.to_builtins(event)
-        return msgspec.convert(self._mask(plain), AnyEvent)
+    def _masked(self, struct: S) -> S:
+        changed = {name: self._mask(getattr(struct, name)) for name in _free_fields(type(struct))}
+        return msgspec.structs.replace(struct, **changed)
 
     def _mask(self, value: object) -> object:
         if isinstance(value, str):
@@ -94,4 +112,14 @@ class Bus:
             return [self._mask(item) for item in cast("list[object]", value)]
         if isinstance(value, dict):
             return {key: self._mask(item) for key, item in cast("dict[str, object]", value).items()}
-        return value
+        return self._masked(value) if isinstance(value, msgspec.Struct) else value
+
+
+@cache
+def _free_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Name the fields that may hold somebody's text; a closed word is never a secret."""
+    return tuple(
+        field.name
+        for field in msgspec.structs.fields(kind)
+        if get_origin(field.type) is not Literal and field.type not in (int, float, bool)
+    )

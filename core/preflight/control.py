@@ -6,6 +6,7 @@ A path is ``""`` for the run, a target's name, or ``target/task`` with the stabl
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Coroutine
 from types import TracebackType
@@ -77,15 +78,20 @@ class Scope:
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        self._control.unregister(self)
-        if self.request is None or self._task is None:
+        request, task = self.request, self._task
+        if request is None or task is None:
+            self._control.unregister(self)
             return
-        self._task.uncancel()
         if kind is None:
             self.outcome = "finished_first"
-        self._control.note(self.request, self.outcome)
-        if kind is not None and issubclass(kind, asyncio.CancelledError):
-            raise Stopped(self.request, self.outcome, self.result) from exc
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)  # a cancel that came while nothing was awaited ends here
+        others = task.uncancel()  # above 0: somebody else cancels this task too
+        self._control.unregister(self)
+        if kind is None and others:
+            raise asyncio.CancelledError
+        if kind is not None and issubclass(kind, asyncio.CancelledError) and not others:
+            raise Stopped(request, self.outcome, self.result) from exc
 
     def deliver(self, request: CancelRequest) -> None:
         """Cancel the body, once; a request to kill wakes whoever waits out the grace."""
@@ -121,9 +127,10 @@ class RunControl:
         if request is None:
             request = CancelRequest(path=path, by=by, at=self._clock(), kill=kill)
             self._requests[path] = request
-            self._open.append(request)
         if first or (kill and not request.kill):
             request.kill = request.kill or kill
+            if request not in self._open:  # every request is followed by its end
+                self._open.append(request)
             target, task = _split(path)
             self._bus.emit(CancelRequested(path=path, by=by, kill=kill, target=target, task=task))
         for scope in [one for one in self._scopes if _covers(path, one.path)]:
@@ -143,14 +150,11 @@ class RunControl:
         self._scopes.add(scope)
 
     def unregister(self, scope: Scope) -> None:
-        """Note that ``scope`` has ended; called by the scope."""
+        """Note that ``scope`` has ended; the worst outcome of what a cancel stopped is kept."""
         self._scopes.discard(scope)
-        self._close_finished()
-
-    def note(self, request: CancelRequest, outcome: Outcome) -> None:
-        """Keep the worst outcome of what a request stopped."""
-        if _RANK[outcome] > _RANK[request.outcome]:
-            request.outcome = outcome
+        for request in self._open:
+            if _covers(request.path, scope.path) and _RANK[scope.outcome] > _RANK[request.outcome]:
+                request.outcome = scope.outcome
         self._close_finished()
 
     def _close_finished(self) -> None:
@@ -173,7 +177,8 @@ class RunControl:
 async def finish(coro: Coroutine[object, object, T], *, within_s: float) -> T:
     """Await bounded clean-up to its end, even if this task is cancelled again; then re-raise.
 
-    Raises ``CancelledError`` when it was cancelled meanwhile, or when ``within_s`` seconds passed.
+    Raises ``CancelledError`` when it was cancelled meanwhile, and ``TimeoutError`` when the
+    clean-up was cut off after ``within_s`` seconds.
     """
     task = asyncio.ensure_future(coro)  # the one place allowed to: awaited below on every path
     limit = asyncio.get_running_loop().call_later(within_s, task.cancel)
@@ -185,7 +190,9 @@ async def finish(coro: Coroutine[object, object, T], *, within_s: float) -> T:
             again = True
     limit.cancel()
     if again:
-        raise asyncio.CancelledError
+        raise asyncio.CancelledError from (None if task.cancelled() else task.exception())
+    if task.cancelled():
+        raise TimeoutError(f"clean-up was cut off after {within_s:g} s")
     return task.result()
 
 
