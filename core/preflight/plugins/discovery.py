@@ -76,23 +76,25 @@ def discover(
     """
     plugins: list[Found] = []
     skipped: list[Skipped] = []
-    seen: set[tuple[int, int]] = set()
+    seen: set[tuple[str, int, int]] = set()
     for place in places:
         for path in _candidates(place.folder):
-            why = _why_not(path, windows)
-            if why:
+            name = _name(path, windows)
+            status = _status(path)
+            why = _why_not(path, status, windows)
+            if status is None or why:
                 skipped.append(Skipped(path=path, why=why))
                 continue
-            status = path.stat()
-            if (status.st_dev, status.st_ino) in seen:
+            identity = (name, status.st_dev, status.st_ino)
+            if identity in seen:
                 continue
-            seen.add((status.st_dev, status.st_ino))
+            seen.add(identity)
             plugins.append(
                 Found(
-                    name=_name(path, windows),
+                    name=name,
                     path=path,
                     source=place.source,
-                    world_writable=_is_world_writable(path),
+                    world_writable=_is_world_writable(path, status),
                 )
             )
     return Discovery(
@@ -107,10 +109,15 @@ def _candidates(folder: Path) -> list[Path]:
         return []
 
 
-def _why_not(path: Path, windows: bool) -> str:
+def _status(path: Path) -> os.stat_result | None:
     try:
-        status = path.stat()
+        return path.stat()
     except OSError:
+        return None
+
+
+def _why_not(path: Path, status: os.stat_result | None, windows: bool) -> str:
+    if status is None:
         return "a link to nothing" if path.is_symlink() else "can't be read"
     if not stat.S_ISREG(status.st_mode):
         return "not a regular file"
@@ -131,10 +138,16 @@ def _name(path: Path, windows: bool) -> str:
     return name[: -len(".exe")] if windows and name.lower().endswith(".exe") else name
 
 
-def _is_world_writable(path: Path) -> bool:
-    modes = (path.stat().st_mode, path.parent.stat().st_mode)
-    sticky = bool(modes[1] & stat.S_ISVTX)
-    return bool(modes[0] & stat.S_IWOTH) or (bool(modes[1] & stat.S_IWOTH) and not sticky)
+def _is_world_writable(path: Path, status: os.stat_result) -> bool:
+    """Tell whether anybody may change the file or replace it, where it is or where it lies."""
+    if status.st_mode & stat.S_IWOTH:
+        return True
+    folders = [_status(folder) for folder in {path.parent, path.resolve().parent}]
+    return any(
+        folder.st_mode & stat.S_IWOTH and not folder.st_mode & stat.S_ISVTX
+        for folder in folders
+        if folder is not None
+    )
 
 
 def _refuse_clashes(plugins: list[Found], builtins: set[str]) -> list[Found]:

@@ -7,12 +7,15 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from preflight.control import finish
 from preflight.errors import PluginError
 from preflight.events import Event, TargetInfo
 from preflight.model.settings import Settings
 from preflight.plugins.discovery import Found
 from preflight.plugins.protocol import Handshake
 from preflight.plugins.session import Session
+
+_CLOSE_BOUND_S = 10.0  # 2 s for the end of stdin, 1 s TERM, 2 s KILL, with room
 
 
 class Inspection(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,5 +55,5 @@ async def _inspect(
         return Inspection(
             found=found, reason=exc.reason, error=exc.message, stderr_tail=session.stderr_tail
         )
-    await session.close()
+    await finish(session.close(), within_s=_CLOSE_BOUND_S)
     return Inspection(found=found, handshake=handshake, stderr_tail=session.stderr_tail)

@@ -14,6 +14,7 @@ from preflight.ports.module import TaskContext
 from preflight.rpc.machine import too_large_words
 from preflight.rpc.messages import (
     CANCELLED,
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     NO_TARGET,
@@ -30,6 +31,27 @@ T = TypeVar("T")
 METHODS = ("run_command", "put_file", "get_file")
 
 _ENVELOPE_BYTES = 4096  # what a result has around its data, generously
+_MOST_WAITING = 1000  # operations of one session; a plugin has one in flight, by the protocol
+
+
+class _Op:
+    """One operation under way; a cancel that comes before its task began is not lost."""
+
+    def __init__(self, request: Request, ctx: TaskContext) -> None:
+        self.request = request
+        self.ctx = ctx
+        self.task: asyncio.Task[None] | None = None
+        self.begun = False
+        self.cancelled = False
+
+    def cancel(self) -> bool:
+        """Stop it, once; False when that was done before."""
+        if self.cancelled:
+            return False
+        self.cancelled = True
+        if self.begun and self.task is not None:  # else the task would end without an answer
+            self.task.cancel()
+        return True
 
 
 class Ops:
@@ -46,20 +68,21 @@ class Ops:
         answer: Callable[[Id, bytes], None],
         refuse: Callable[[Id, int, str], None],
         peer_limit: Callable[[], int],
+        on_bug: Callable[[Exception], None],
     ) -> None:
         self._group = group
         self._answer = answer
         self._refuse = refuse
         self._peer_limit = peer_limit
+        self._on_bug = on_bug
         self._turn = asyncio.Lock()
-        self._tasks: dict[Id, asyncio.Task[None]] = {}
-        self._methods: dict[Id, str] = {}
+        self._ops: dict[Id, _Op] = {}
         self._ctx: TaskContext | None = None
 
     @property
     def running(self) -> bool:
         """Whether an operation is in flight."""
-        return bool(self._tasks)
+        return bool(self._ops)
 
     def bind(self, ctx: TaskContext | None) -> None:
         """Serve operations for this call from now on; ``None`` for no call."""
@@ -73,40 +96,50 @@ class Ops:
             self._refuse(request.id, OP_FAILED, f"{request.method}: no check or apply is running")
         elif self._ctx.scope.request is not None:
             self._refuse(request.id, OP_FAILED, f"{request.method}: its call was cancelled")
+        elif len(self._ops) >= _MOST_WAITING:
+            words = f"{request.method}: {_MOST_WAITING} operations are waiting already"
+            self._refuse(request.id, OP_FAILED, words)
         else:
-            self._methods[request.id] = request.method
-            coro = self._serve(request, self._ctx)
-            self._tasks[request.id] = self._group.create_task(coro, name=f"op {request.id}")
+            op = self._ops[request.id] = _Op(request, self._ctx)
+            op.task = self._group.create_task(self._serve(op), name=f"op {request.id}")
 
     def refuse_unbound(self, request: Request) -> None:
         """Refuse an operation of a plugin that is only looked at: there is no target."""
-        self._refuse(request.id, NO_TARGET, f"{request.method}: no target is bound")
+        known = request.method in METHODS
+        code = NO_TARGET if known else METHOD_NOT_FOUND
+        words = "no target is bound" if known else "no such method"
+        self._refuse(request.id, code, f"{request.method}: {words}")
 
     def cancel(self, id: Id) -> str:
         """Stop one operation; its process on the target ends.
 
-        Gives the operation's method, ``""`` for an id that is unknown or finished.
+        Gives the operation's method, ``""`` for an id that is unknown, finished or cancelled.
         """
-        task = self._tasks.get(id)
-        return self._methods[id] if task is not None and task.cancel() else ""
+        op = self._ops.get(id)
+        return op.request.method if op is not None and op.cancel() else ""
 
     async def cancel_all(self) -> None:
         """Stop every operation and wait until nothing runs on the target any more.
 
         Cancel: call through ``finish``; bounded by what the target takes to kill.
         """
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
+        ops = list(self._ops.values())
+        for op in ops:
+            op.cancel()
+        tasks = [op.task for op in ops if op.task is not None]
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _serve(self, request: Request, ctx: TaskContext) -> None:
+    async def _serve(self, op: _Op) -> None:
+        request = op.request
         try:
+            op.begun = True
+            if op.cancelled:
+                raise asyncio.CancelledError
             async with self._turn:
-                if ctx.scope.request is not None:
+                if op.ctx.scope.request is not None:
                     raise RpcError(OP_FAILED, f"{request.method}: its call was cancelled")
-                self._answer(request.id, await self._run(request, ctx))
+                self._answer(request.id, await self._run(request, op.ctx))
         except RpcError as exc:
             self._refuse(request.id, exc.code, exc.message)
         except PreflightError as exc:
@@ -114,9 +147,11 @@ class Ops:
         except asyncio.CancelledError:
             # Not raised further: a task that nobody awaits ends here, its work is undone.
             self._refuse(request.id, CANCELLED, f"{request.method} was cancelled")
+        except Exception as exc:  # the wire boundary: one operation's bug is not its target's end
+            self._on_bug(exc)
+            self._refuse(request.id, INTERNAL_ERROR, f"{request.method}: a bug of the host: {exc}")
         finally:
-            self._tasks.pop(request.id, None)
-            self._methods.pop(request.id, None)
+            del self._ops[request.id]
 
     async def _run(self, request: Request, ctx: TaskContext) -> bytes:
         match request.method:

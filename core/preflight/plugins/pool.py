@@ -49,8 +49,11 @@ class PluginPool:
     ) -> None:
         try:
             await finish(self.close(), within_s=_CLOSE_BOUND_S)
-        finally:
-            await self._group.__aexit__(kind, exc, tb)
+        except BaseException as failed:  # what hangs on a process that won't end is given up
+            await self._group.__aexit__(type(failed), failed, None)
+            raise
+        # The body's exception is not the group's: it goes on as it is, in no ExceptionGroup.
+        await self._group.__aexit__(None, None, None)
 
     async def close(self) -> None:
         """End all processes, in parallel."""
@@ -65,7 +68,11 @@ class PluginPool:
         Raises :class:`PluginError`. A crash ends that call only: the next one gets a new process,
         until the plugin has crashed three times.
         """
-        session = await self._session(found, ctx)
+        try:
+            session = await self._session(found, ctx)
+        except asyncio.CancelledError:
+            ctx.scope.outcome = "nothing_running"  # no call had begun
+            raise
         try:
             return await session.call(method, args, ctx)
         except PluginError as exc:
@@ -81,13 +88,15 @@ class PluginPool:
             del self._sessions[found.name]
             await finish(known.close(), within_s=_CLOSE_BOUND_S)
         if found.name in self._failed:
-            raise self._failed[found.name]  # it could not start before, and would not now
+            failed = self._failed[found.name]  # it could not start before, and would not now
+            raise PluginError(failed.reason, failed.message)
         if self._crashes.get(found.name, 0) >= _MOST_CRASHES:
             words = f"plugin {found.name} crashed {_MOST_CRASHES} times and is not started again"
             raise PluginError(Reason.PLUGIN_CRASHED, words)
         return await self._start(found, ctx)
 
     async def _start(self, found: Found, ctx: TaskContext) -> Session:
+        session = None
         try:
             if found.problem:
                 raise PluginError(Reason.PLUGIN_START, found.problem)
@@ -108,6 +117,7 @@ class PluginPool:
                     path=str(found.path),
                     reason=exc.reason,
                     error=exc.message,
+                    stderr_tail=session.stderr_tail if session is not None else [],
                 )
             )
             raise

@@ -20,6 +20,8 @@ HOST_VERSIONS = (2, 2)
 HOST_CAPABILITIES: tuple[str, ...] = ()
 """The optional features that this host offers."""
 
+_LONGEST_TEXT = 200  # characters of a name or a version, as is shown and quoted
+
 
 class CheckAnswer(msgspec.Struct, frozen=True):
     """The result of ``check``; a non-empty ``error`` is the module's failure."""
@@ -117,8 +119,8 @@ def read_handshake(
     offered = {item for item in _items(listed) if isinstance(item, str)}
     limit = answer.get("max_message_bytes")
     return Handshake(
-        name=str(answer.get("name", "")),
-        version=str(answer.get("version", "")),
+        name=_text(answer.get("name")),
+        version=_text(answer.get("version")),
         protocol_version=version,
         capabilities=Capabilities(
             host=sorted(capabilities),
@@ -156,6 +158,10 @@ def _agreed(answer: dict[str, object], path: str, versions: tuple[int, int]) -> 
 
 def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _text(value: object) -> str:
+    return value[:_LONGEST_TEXT] if isinstance(value, str) else ""
 
 
 def _items(value: object) -> list[object]:

@@ -7,9 +7,14 @@ from pathlib import Path
 
 from preflight.errors import PluginError, Reason
 from preflight.procs import exit_words
-from preflight.rpc.messages import NO_COMMON_VERSION, TOO_LARGE, RpcError
+from preflight.rpc.messages import NO_COMMON_VERSION, PARSE_ERROR, TOO_LARGE, RpcError
 
 _ENOEXEC = 8
+_START_REASONS = {
+    NO_COMMON_VERSION: Reason.PLUGIN_PROTOCOL,
+    PARSE_ERROR: Reason.PLUGIN_PROTOCOL,
+    TOO_LARGE: Reason.PLUGIN_MESSAGE_TOO_LARGE,
+}
 
 
 def spawn_failure(exc: OSError, path: Path) -> PluginError:
@@ -19,7 +24,7 @@ def spawn_failure(exc: OSError, path: Path) -> PluginError:
         if interpreter is None:
             words = f"{path} is not found any more; look with: plugin list"
         else:
-            words = f"{path} names the interpreter {interpreter}, which is not there"
+            words = f"{path} needs {interpreter}, which is not there"
     elif isinstance(exc, PermissionError):
         words = f"{path} may not be executed: chmod +x it, or look at its file system's options"
     elif exc.errno == _ENOEXEC:
@@ -48,10 +53,11 @@ def start_failure(
         )
         return PluginError(Reason.PLUGIN_INIT_TIMEOUT, words + _quote(stderr))
     if isinstance(exc, RpcError):
-        reason = Reason.PLUGIN_PROTOCOL if exc.code == NO_COMMON_VERSION else Reason.PLUGIN_START
+        reason = _START_REASONS.get(exc.code, Reason.PLUGIN_START)
         words = f"{path} refused initialize: {exc.message} ({exc.code})"
         return PluginError(reason, words + _quote(stderr))
-    words = f"{path} {exit_words(returncode)} before initialize was answered"
+    how = "closed its stdout" if returncode is None else exit_words(returncode)
+    words = f"{path} {how} before initialize was answered"
     return PluginError(Reason.PLUGIN_START, words + _quote(stderr))
 
 
@@ -82,9 +88,15 @@ def _quote(stderr: Sequence[str]) -> str:
 
 
 def _interpreter(path: Path) -> str | None:
+    """Name what the kernel did not find to run ``path`` with; None when ``path`` is gone."""
     try:
         with path.open("rb") as file:
             first = file.readline(256)
     except OSError:
         return None
-    return first[2:].strip().decode("utf-8", "replace") if first[:2] == b"#!" else ""
+    if first[:2] != b"#!":
+        return "a loader for another system"
+    if first.endswith(b"\r\n"):
+        return "Unix line ends: its first line ends in a carriage return, and the interpreter"
+    words = first[2:].split()
+    return f"the interpreter {words[0].decode('utf-8', 'replace')}" if words else "an interpreter"

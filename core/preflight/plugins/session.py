@@ -69,19 +69,19 @@ class Session:
         """
         start = time.monotonic()
         try:
-            async with asyncio.timeout(self._settings.init_timeout):
-                handshake = await self._shake_hands(info)
+            handshake = await self._shake_hands(info)
         except asyncio.CancelledError:
             await finish(self._wire.end("killed", term_s=0), within_s=_END_S)
             raise
         except (PluginError, TimeoutError, RpcError, Closed) as exc:
-            await finish(self._end_after_failure(), within_s=_END_S)
+            elapsed_s = time.monotonic() - start
+            died = await finish(self._end_after_failure(), within_s=_END_S)
             raise start_failure(
                 exc,
                 self._wire.found.path,
-                elapsed_s=time.monotonic() - start,
+                elapsed_s=elapsed_s,
                 pid=self._wire.process.pid,
-                returncode=self._wire.process.returncode,
+                returncode=self._wire.process.returncode if died else None,
                 stderr=self._wire.tail.quote,
             ) from exc
         self._became_ready(handshake, time.monotonic() - start)
@@ -115,10 +115,9 @@ class Session:
 
         Cancel: call through ``finish``; bounded by five seconds.
         """
-        process = self._wire.process
         crashed = not self.usable
-        process.close_stdin()
-        gone = await process.wait_exit(_CLOSE_S)
+        self._wire.end_input()
+        gone = await self._wire.process.wait_exit(_CLOSE_S)
         await self._wire.end("crashed" if crashed else "closed" if gone else "killed")
 
     async def _answer(self, method: str, params: bytes, ctx: TaskContext) -> msgspec.Raw:
@@ -136,10 +135,14 @@ class Session:
         notice = loop.call_later(_NOTICE_S, wire.warnings.slow_start, _NOTICE_S)
         try:
             params = initialize_params(info, max_message_bytes=self._settings.max_message_bytes)
-            raw = await wire.peer.call("initialize", params)
+            call = wire.peer.start("initialize", params)
+            # An answer that is there counts, however late the host itself comes to look.
+            await asyncio.wait([call.answer], timeout=self._settings.init_timeout)
         finally:
             notice.cancel()
-        handshake = read_handshake(raw, path=str(wire.found.path))
+        if not call.answer.done():
+            raise TimeoutError
+        handshake = read_handshake(call.answer.result(), path=str(wire.found.path))
         if handshake.name != wire.found.name:
             raise PluginError(
                 Reason.PLUGIN_NAME_MISMATCH,
@@ -151,7 +154,6 @@ class Session:
     def _became_ready(self, handshake: Handshake, elapsed_s: float) -> None:
         wire = self._wire
         wire.peer.machine.peer_limit = handshake.max_message_bytes
-        wire.ready = True
         wire.emit(
             PluginReady(
                 target=wire.target,
@@ -165,11 +167,12 @@ class Session:
             )
         )
 
-    async def _end_after_failure(self) -> None:
-        """End a process that never became ready; one that is dying by itself may finish."""
+    async def _end_after_failure(self) -> bool:
+        """End a process that never became ready; True for one that was dying by itself."""
         wire = self._wire
         died = bool(wire.peer.closed) and await wire.process.wait_exit(_LAST_WORDS_S)
         await wire.end("crashed" if died else "killed", term_s=0.2)
+        return died
 
     async def _crashed(self, method: str, elapsed_s: float, why: str) -> PluginError:
         wire = self._wire

@@ -15,6 +15,8 @@ TAIL_BYTES = 64 * 1024
 
 _CHUNK_BYTES = 64 * 1024
 _QUOTED_LINES = 20
+# What a full pipe holds, at most; more is there only if somebody writes on: a child that escaped.
+_LAST_BYTES = 1024 * 1024
 
 
 class StderrTail:
@@ -42,8 +44,9 @@ class StderrTail:
 
     def close(self) -> None:
         """Read what is there already, then let go of the pipe."""
-        while self._fd >= 0 and self._readable():
-            pass
+        for _ in range(_LAST_BYTES // _CHUNK_BYTES):
+            if self._fd < 0 or not self._readable():
+                break
         self._release()
 
     def _release(self) -> None:

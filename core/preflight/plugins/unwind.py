@@ -12,7 +12,7 @@ import signal
 from preflight.control import Outcome
 from preflight.events import CancelSent
 from preflight.plugins.protocol import ApplyAnswer
-from preflight.plugins.wire import Wire
+from preflight.plugins.wire import How, Wire
 from preflight.ports.module import ApplyResult, TaskContext
 from preflight.rpc.messages import RpcError, decode
 from preflight.rpc.peer import Call, Closed
@@ -29,20 +29,26 @@ async def unwind(wire: Wire, call: Call, ctx: TaskContext) -> None:
     Cancel: call through ``finish``; bounded by ``cancel_grace`` and the kills.
     """
     due = asyncio.get_running_loop().time() + wire.settings.cancel_grace
-    await _tell(wire, call, ctx)
+    if not call.answer.done():
+        await _tell(wire, call, ctx)
     if await _answered(call, ctx, due):
         ctx.scope.outcome, ctx.scope.result = _read_late(call)
-        return
-    ctx.scope.outcome = "killed"
-    wire.peer.abandon(call)
+        if ctx.scope.outcome != "lost":
+            return
+        how: How = "crashed" if wire.process.has_exited() else "killed"
+    else:
+        ctx.scope.outcome = how = "killed"
+        wire.peer.abandon(call)
     async with asyncio.TaskGroup() as group:
         group.create_task(wire.ops.cancel_all())
-        group.create_task(wire.end("killed", term_s=0))
+        group.create_task(wire.end(how, term_s=0))
 
 
 async def _tell(wire: Wire, call: Call, ctx: TaskContext) -> None:
     written = wire.peer.cancel(call)
-    if not written.done():
+    if call.answer.done():
+        return  # not a byte of the call was written: there is nothing to tell
+    if not written.done() and not ctx.scope.kill.is_set():
         await asyncio.wait([written, call.answer], timeout=FLUSH_S, return_when="FIRST_COMPLETED")
     out_of_band = not written.done() and not call.answer.done()
     if out_of_band:

@@ -32,7 +32,9 @@ class Warnings:
         if violation.noise:
             self._count("stdout_noise", "", f"printed on stdout: {line}")
         else:
-            self._count("protocol_violation", violation.reason, f"in: {violation.reason}: {line}")
+            detail = f" ({violation.detail})" if violation.detail else ""
+            words = f"in: {violation.reason}{detail}: {line}"
+            self._count("protocol_violation", violation.reason, words)
 
     def stray_output(self, line: str) -> None:
         """Show an output line that belongs to no call."""

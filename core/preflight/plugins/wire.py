@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Literal
 
 from preflight.events import (
+    Diagnostic,
     Event,
     PluginCancelReceived,
     PluginSpawned,
@@ -28,7 +30,7 @@ from preflight.plugins.warnings import Warnings
 from preflight.ports.module import TaskContext
 from preflight.procs import Process, signal_name
 from preflight.rpc.machine import Large, Machine, Violation
-from preflight.rpc.messages import METHOD_NOT_FOUND, Notification, Request, decode
+from preflight.rpc.messages import Notification, Request, decode
 from preflight.rpc.peer import Peer
 
 How = Literal["closed", "killed", "crashed"]
@@ -57,7 +59,6 @@ class Wire:
         self.target = target
         self.emit = emit
         self.settings = settings
-        self.ready = False
         self.ctx: TaskContext | None = None
         self.warnings = Warnings(found.name, target, emit)
         self.stopped: How | None = None
@@ -80,17 +81,24 @@ class Wire:
             answer=self.peer.answer,
             refuse=self.peer.refuse,
             peer_limit=lambda: machine.peer_limit,
+            on_bug=self.on_bug,
         )
+        self._watcher = group.create_task(self._watch_exit())
 
     @property
     def usable(self) -> bool:
         """Whether the process is there and the wire is whole."""
-        return not self.peer.closed and not self.process.exited.is_set()
+        return not self.peer.closed and not self.process.has_exited()
 
     def bind(self, ctx: TaskContext | None) -> None:
         """Credit output and handle operations to this call from now on."""
         self.ctx = ctx
         self.ops.bind(ctx)
+
+    def end_input(self) -> None:
+        """Ask the process to end, in the ordinary way: it reads the end of its stdin."""
+        self.peer.end_writing()
+        self.process.close_stdin()
 
     async def end(self, how: How, *, term_s: float = 1.0) -> None:
         """End the process's group and say so, once; ``term_s`` 0 is a kill.
@@ -100,6 +108,7 @@ class Wire:
         if self.stopped is not None:
             return
         self.stopped = how
+        self._watcher.cancel()
         self.peer.close("the session has ended")
         if term_s > 0:
             await self.process.stop(term_s=term_s)
@@ -123,10 +132,10 @@ class Wire:
 
     def on_request(self, request: Request) -> None:
         """Serve a handle operation."""
-        if self.ready:
+        if self.target:
             self.ops.start(request)
         else:
-            self.peer.refuse(request.id, METHOD_NOT_FOUND, "initialize was not answered yet")
+            self.ops.refuse_unbound(request)
 
     def on_notification(self, notification: Notification) -> None:
         """Take an output line or a cancel; anything else is ignored."""
@@ -137,7 +146,7 @@ class Wire:
                 self._on_cancel(notification)
         except ValueError as exc:
             raw = bytes(notification.params)[:200]
-            self.on_violation(Violation(f"{notification.method}: {exc}", raw))
+            self.on_violation(Violation(notification.method, raw, detail=str(exc)))
 
     def on_violation(self, violation: Violation) -> None:
         """Count and show it."""
@@ -147,8 +156,26 @@ class Wire:
         """Warn that the limit is near."""
         self.warnings.large(large)
 
+    def on_bug(self, exc: Exception) -> None:
+        """Show a bug of ours; the plugin and its target go on."""
+        self.emit(
+            Diagnostic(
+                level="error",
+                target=self.target,
+                task=self.ctx.task if self.ctx else "",
+                summary=f"a bug of preflight, met while it served plugin {self.found.name}: {exc}",
+                detail="".join(traceback.format_exception(exc)),
+            )
+        )
+
     def on_close(self, why: str) -> None:
         """Do nothing: a pending call has failed, and its caller makes the report."""
+
+    async def _watch_exit(self) -> None:
+        """Close the wire when the process is gone: a child of it may hold its stdout open."""
+        await self.process.exited.wait()
+        self.peer.drain()
+        self.peer.close("its process has exited")
 
     def _on_output(self, text: str) -> None:
         if self.ctx is None:

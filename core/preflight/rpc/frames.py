@@ -62,10 +62,14 @@ class Framer:
             return
         self._parts.append(piece)
         # One byte of grace for the \r of a \r\n that is at the very limit.
-        if self._size > self.limit and not (self._size == self.limit + 1 and piece[-1:] == b"\r"):
+        if self._size > self.limit and not (self._size == self.limit + 1 and self._ends_in_cr()):
             self._head = b"".join(self._parts)[:HEAD_BYTES]
             self._parts.clear()
             self._dropping = True
+
+    def _ends_in_cr(self) -> bool:
+        """Tell by the last piece that is not empty: the newline may begin a chunk of its own."""
+        return next((part[-1:] == b"\r" for part in reversed(self._parts) if part), False)
 
     def _finish(self, frames: list[bytes | Oversize]) -> None:
         if self._dropping:

@@ -14,6 +14,7 @@ import msgspec
 from preflight.rpc.frames import Framer, Oversize
 from preflight.rpc.messages import (
     INVALID_REQUEST,
+    PARSE_ERROR,
     TOO_LARGE,
     Id,
     Invalid,
@@ -24,8 +25,7 @@ from preflight.rpc.messages import (
     encode_notification,
     encode_request,
     encode_result,
-    id_in_head,
-    method_in_head,
+    look_in_head,
     parse,
 )
 
@@ -37,11 +37,15 @@ _MOST_ABANDONED = 1000  # ids of cancelled calls whose late answer is still awai
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """The peer broke the protocol; nothing ends by it. ``line`` is the first 200 bytes."""
+    """The peer broke the protocol; nothing ends by it. ``line`` is the first 200 bytes.
+
+    ``reason`` is one of a few, to be counted by; ``detail`` has the particulars.
+    """
 
     reason: str
     line: bytes
     noise: bool = False
+    detail: str = ""
 
 
 class Large(msgspec.Struct, frozen=True):
@@ -183,6 +187,7 @@ class Machine:
                 if message.refuse:
                     refusal = encode_error(None, INVALID_REQUEST, message.reason)
                     found.append(Reply(refusal + b"\n"))
+                self._fail_unreadable(message, found)
         if self.is_large(len(frame), outgoing=False):
             name = message.method if isinstance(message, Request | Notification) else "answer"
             found.append(Large(name, len(frame), self.limit, outgoing=False))
@@ -205,12 +210,17 @@ class Machine:
         else:
             found.append(Violation("a response to an id that is not pending", frame[:200]))
 
+    def _fail_unreadable(self, message: Invalid, found: list[Incoming]) -> None:
+        """Let the call fail whose answer can't be read: nothing else will come for it."""
+        id = message.answers
+        if isinstance(id, int) and self._pending.pop(id, None) is not None:
+            words = f"the answer can't be read: {message.reason}"
+            found.append(Response(id, msgspec.Raw(b"{}"), (PARSE_ERROR, words)))
+
     def _read_oversize(self, frame: Oversize, found: list[Incoming]) -> None:
-        method = method_in_head(frame.head)
-        id = id_in_head(frame.head)
-        found.append(
-            Violation(f"a message of {frame.size} bytes, limit {self.limit}", frame.head[:200])
-        )
+        method, id = look_in_head(frame.head)
+        detail = f"{frame.size} bytes, limit {self.limit}"
+        found.append(Violation("a message over the limit", frame.head[:200], detail=detail))
         if method:
             if id is not None:
                 words = too_large_words(method, frame.size, self.limit)

@@ -30,8 +30,10 @@ T = TypeVar("T")
 
 _EMPTY = msgspec.Raw(b"{}")
 _NULL = b"null"
-_ID_IN_HEAD = re.compile(rb'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")')
-_METHOD_IN_HEAD = re.compile(rb'"method"\s*:\s*"([A-Za-z_/]+)"')
+# An id or a method that is longer is nobody's: they are kept, counted and quoted.
+_LONGEST_NAME_BYTES = 256
+_HEAD_BYTES = 4096  # how much of a broken line is searched for an id
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+', re.DOTALL)
 
 
 class RpcError(Exception):
@@ -70,11 +72,13 @@ class Invalid(msgspec.Struct, frozen=True):
     """A line that breaks the protocol; ``answer_id`` where it is a request that must be refused.
 
     ``json`` is False when it is not JSON at all: most likely something printed by mistake.
+    ``answers`` is the id of the request that the line seems to be the answer to.
     """
 
     reason: str
     json: bool = True
     refuse: bool = False
+    answers: Id | None = None
 
 
 Message: TypeAlias = Request | Notification | Response | Invalid
@@ -103,7 +107,10 @@ def parse(line: bytes) -> Message:
     try:
         envelope = _decode_envelope(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _not_an_object(line)
+        try:
+            envelope = _decode_envelope(_mended(line))
+        except (ValueError, RecursionError):
+            return _unreadable(line)
     if envelope.method is not msgspec.UNSET:
         return _call(envelope)
     if envelope.id is not msgspec.UNSET:
@@ -121,26 +128,37 @@ def decode(raw: msgspec.Raw | bytes, kind: type[T]) -> T:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as exc:
         raise ValueError(str(exc)) from exc
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         try:
-            plain = json.loads(bytes(raw).decode("utf-8", "replace"))
-            return msgspec.convert(_without_surrogates(plain), kind)
+            return msgspec.json.decode(_mended(bytes(raw)), type=kind)
         except (ValueError, RecursionError) as exc:
             raise ValueError(str(exc)) from exc
 
 
-def id_in_head(head: bytes) -> Id | None:
-    """Find the id of a line of which only the beginning is there."""
-    found = _ID_IN_HEAD.search(head)
-    if found is None:
-        return None
-    return _read_id(found.group(1))
+def look_in_head(head: bytes) -> tuple[str, Id | None]:
+    """Find the method and the id of a line of which only the beginning is there, or is whole.
 
-
-def method_in_head(head: bytes) -> str:
-    """Find the method of a line of which only the beginning is there; ``""`` for none."""
-    found = _METHOD_IN_HEAD.search(head)
-    return found.group(1).decode() if found else ""
+    Only the line's own members count, not those of its params or result. Gives ``""`` and
+    ``None`` for what is not there.
+    """
+    method, id = "", None
+    depth, before, key = 0, b"", b""
+    for found in _TOKEN.finditer(head):
+        token = found.group()
+        if token in b"{[":
+            depth += 1
+        elif token in b"}]":
+            depth -= 1
+        elif token == b":":
+            key = before
+        elif depth == 1 and key == b'"id"' and id is None:
+            id = _read_id(token)
+        elif depth == 1 and key == b'"method"' and not method:
+            method = token.strip(b'"').decode("utf-8", "replace")[:_LONGEST_NAME_BYTES]
+        if token == b"," and depth == 1:
+            key = b""
+        before = token
+    return method, id
 
 
 def encode_request(id: int, method: str, params: bytes) -> bytes:
@@ -155,18 +173,21 @@ def encode_notification(method: str, params: bytes) -> bytes:
 
 def encode_result(id: Id, result: bytes) -> bytes:
     """Write an answer; ``result`` is JSON."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (msgspec.json.encode(id), result)
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (_encode_id(id), result)
 
 
 def encode_error(id: Id | None, code: int, message: str) -> bytes:
     """Write an error answer."""
     error = msgspec.json.encode({"code": code, "message": message})
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (msgspec.json.encode(id), error)
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (_encode_id(id), error)
 
 
 def _call(envelope: _Envelope) -> Message:
+    raw = bytes(cast("msgspec.Raw", envelope.method))
+    if len(raw) > _LONGEST_NAME_BYTES:
+        return Invalid("a method's name is too long", refuse=True)
     try:
-        method = _decode_text(bytes(cast("msgspec.Raw", envelope.method)))
+        method = _decode_text(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return Invalid("the method is not a string", refuse=True)
     params = _EMPTY if envelope.params is msgspec.UNSET else envelope.params
@@ -191,10 +212,18 @@ def _answer(envelope: _Envelope) -> Message:
             error = _Error(message="an error that can't be read")
         return Response(id, _EMPTY, (error.code, error.message))
     # The Go SDK leaves an empty result out.
-    return Response(id, _EMPTY if envelope.result is msgspec.UNSET else envelope.result)
+    empty = envelope.result is msgspec.UNSET or bytes(envelope.result) == _NULL
+    return Response(id, _EMPTY if empty else cast("msgspec.Raw", envelope.result))
+
+
+def _encode_id(id: Id | None) -> bytes:
+    # msgspec writes no integer of more than 64 bits, and ids go back as they came.
+    return b"%d" % id if isinstance(id, int) else msgspec.json.encode(id)
 
 
 def _read_id(raw: bytes) -> Id | None:
+    if len(raw) > _LONGEST_NAME_BYTES:
+        return None
     if raw.isdigit():
         return int(raw)
     try:
@@ -204,22 +233,35 @@ def _read_id(raw: bytes) -> Id | None:
     return value if isinstance(value, int | str) and not isinstance(value, bool) else None
 
 
-def _not_an_object(line: bytes) -> Invalid:
+def _unreadable(line: bytes) -> Invalid:
+    first = line.lstrip()[:1]
     try:
         json.loads(line)
     except (ValueError, RecursionError):
-        return Invalid("not JSON", json=line.lstrip()[:1] in (b"{", b"["))
-    return Invalid("not a JSON object", refuse=True)
+        method, id = look_in_head(line[:_HEAD_BYTES])
+        return Invalid("not JSON", json=first in (b"{", b"["), answers=None if method else id)
+    # An array may be a JSON-RPC batch, which somebody waits for; a number was just printed.
+    return Invalid("not a JSON object", json=first == b"[", refuse=first == b"[")
 
 
-def _without_surrogates(value: object) -> object:
+def _mended(text: bytes) -> bytes:
+    """Give JSON that is strict for what is JSON but for its text; raises ``ValueError``.
+
+    Mends what sloppy writers make of other people's bytes: lone surrogates, bytes that are not
+    UTF-8, raw control characters, NaN.
+    """
+    plain = json.loads(text.decode("utf-8", "replace"), strict=False)
+    return json.dumps(_clean(plain), ensure_ascii=False).encode()
+
+
+def _clean(value: object) -> object:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):
-        return [_without_surrogates(item) for item in cast("list[object]", value)]
+        return [_clean(item) for item in cast("list[object]", value)]
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
-        return {str(_without_surrogates(key)): _without_surrogates(item) for key, item in pairs}
+        return {str(_clean(key)): _clean(item) for key, item in pairs}
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import Callable
 from typing import Literal, Protocol
 
@@ -16,6 +15,8 @@ import msgspec
 
 from preflight.rpc.machine import Incoming, Large, Machine, Reply, TooLarge, Violation
 from preflight.rpc.messages import (
+    CANCELLED,
+    INTERNAL_ERROR,
     TOO_LARGE,
     Id,
     Notification,
@@ -23,6 +24,7 @@ from preflight.rpc.messages import (
     Response,
     RpcError,
 )
+from preflight.rpc.writer import Writer
 
 _CHUNK_BYTES = 1024 * 1024
 # A turn of the loop reads at most this much from one peer, so that a flood starves nobody.
@@ -37,7 +39,7 @@ class Closed(Exception):
 
 
 class Handler(Protocol):
-    """What a peer tells its owner. Called in the order of the wire; must not block or raise."""
+    """What a peer tells its owner. Called in the order of the wire; must not block."""
 
     def on_request(self, request: Request) -> None:
         """Answer later with :meth:`Peer.answer` or :meth:`Peer.refuse`, once."""
@@ -53,6 +55,10 @@ class Handler(Protocol):
 
     def on_large(self, large: Large) -> None:
         """Show it; a message is near the limit."""
+        ...
+
+    def on_bug(self, exc: Exception) -> None:
+        """Report what one of the others raised: a bug of ours ends no session."""
         ...
 
     def on_close(self, why: str) -> None:
@@ -71,14 +77,6 @@ class Call:
         self.answer = answer
 
 
-class _Outgoing:
-    __slots__ = ("rest", "written")
-
-    def __init__(self, frame: bytes, written: asyncio.Future[None] | None) -> None:
-        self.rest = memoryview(frame)
-        self.written = written
-
-
 class Peer:
     """One session over two non-blocking fds, which stay the caller's to close."""
 
@@ -87,12 +85,9 @@ class Peer:
         self.closed = ""
         self.trace: Trace | None = None
         self._read_fd = read_fd
-        self._write_fd = write_fd
         self._handler = handler
         self._calls: dict[int, asyncio.Future[msgspec.Raw]] = {}
-        self._queue: deque[_Outgoing] = deque()
-        self._writing = False
-        self._broken = False
+        self._writer = Writer(write_fd, self._wire_broke)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(read_fd, self._readable)
 
@@ -101,13 +96,13 @@ class Peer:
 
         Raises :class:`Closed`, and ``MessageTooLarge`` before a byte was written.
         """
-        if self.closed:
-            raise Closed(self.closed)
+        if self.closed or self._writer.ended:
+            raise Closed(self.closed or "nothing can be written any more")
         id, frame = self.machine.request(method, params)
         future: asyncio.Future[msgspec.Raw] = self._loop.create_future()
         self._calls[id] = future
         self._warn_if_large(method, frame)
-        self._send(frame)
+        self._send(frame, call_id=id)
         return Call(id, method, future)
 
     async def call(self, method: str, params: bytes) -> msgspec.Raw:
@@ -130,9 +125,15 @@ class Peer:
     def cancel(self, call: Call) -> asyncio.Future[None]:
         """Tell the peer that nobody waits for ``call`` any more, ahead of all that is queued.
 
-        Gives a future that is done when the notice was written whole.
+        Gives a future that is done when the notice was written whole. A call of which no byte
+        was written yet is taken back instead, and its answer is that it was cancelled.
         """
         written: asyncio.Future[None] = self._loop.create_future()
+        if self._writer.take_back(call.id):
+            self.machine.abandon(call.id)
+            self._settle(Response(call.id, msgspec.Raw(), (CANCELLED, "it was never sent")))
+            written.set_result(None)
+            return written
         frame = self.machine.notification("cancel", b'{"id":%d}' % call.id)
         self._send(frame, written=written, urgent=True)
         return written
@@ -157,15 +158,17 @@ class Peer:
         if frame is not None:
             self._send(frame)
 
+    def end_writing(self) -> None:
+        """Write nothing more, before the fd to write to is closed; reading goes on."""
+        self._writer.end()
+
     def close(self, why: str = "closed") -> None:
         """Let go of the fds, before they are closed, and fail what is pending. Safe to repeat."""
         if self.closed:
             return
         self.closed = why
         self._loop.remove_reader(self._read_fd)
-        if self._writing:
-            self._loop.remove_writer(self._write_fd)
-        self._queue.clear()
+        self._writer.end()
         for future in self._calls.values():
             if not future.done():
                 future.set_exception(Closed(why))
@@ -174,9 +177,13 @@ class Peer:
         self._handler.on_close(why)
 
     def drain(self) -> None:
-        """Read what is there already: the last words of a process that has exited."""
-        while not self.closed and self._read_some():
-            pass
+        """Read what is there already: the last words of a process that has exited.
+
+        Bounded, since a child of that process may write on for ever.
+        """
+        taken = 0
+        while not self.closed and taken < _TURN_BYTES and (size := self._read_some()):
+            taken += size
 
     def _readable(self) -> None:
         taken = 0
@@ -204,25 +211,33 @@ class Peer:
         return len(chunk)
 
     def _dispatch(self, messages: list[Incoming]) -> None:
-        handler = self._handler
         for message in messages:
-            if self.trace is not None:
-                self.trace("in", message, 0)
-            match message:
-                case Response():
-                    self._settle(message)
-                case Notification():
-                    handler.on_notification(message)
-                case Request():
-                    handler.on_request(message)
-                case Violation():
-                    handler.on_violation(message)
-                case Large():
-                    handler.on_large(message)
-                case TooLarge():
-                    self._fail_too_large(message)
-                case Reply():
-                    self._send(message.frame)
+            try:
+                if self.trace is not None:
+                    self.trace("in", message, 0)
+                self._take(message)
+            except Exception as exc:  # the wire boundary: what comes after it is still read
+                self._handler.on_bug(exc)
+                if isinstance(message, Request):
+                    self.refuse(message.id, INTERNAL_ERROR, f"a bug of the host: {exc}")
+
+    def _take(self, message: Incoming) -> None:
+        handler = self._handler
+        match message:
+            case Response():
+                self._settle(message)
+            case Notification():
+                handler.on_notification(message)
+            case Request():
+                handler.on_request(message)
+            case Violation():
+                handler.on_violation(message)
+            case Large():
+                handler.on_large(message)
+            case TooLarge():
+                self._fail_too_large(message)
+            case Reply():
+                self._send(message.frame)
 
     def _settle(self, response: Response) -> None:
         future = self._calls.pop(response.id, None) if isinstance(response.id, int) else None
@@ -247,40 +262,20 @@ class Peer:
             self._handler.on_large(Large(method, len(frame) - 1, limit, outgoing=True))
 
     def _send(
-        self, frame: bytes, *, written: asyncio.Future[None] | None = None, urgent: bool = False
+        self,
+        frame: bytes,
+        *,
+        call_id: int = 0,
+        written: asyncio.Future[None] | None = None,
+        urgent: bool = False,
     ) -> None:
-        if self.closed or self._broken:
+        if self.closed or self._writer.ended:
             return
         if self.trace is not None:
             self.trace("out", frame, len(frame) - 1)
-        outgoing = _Outgoing(frame, written)
-        if urgent and len(self._queue) > 1:
-            self._queue.insert(1, outgoing)  # the first may be half written
-        else:
-            self._queue.append(outgoing)
-        if not self._writing:
-            self._writable()
+        self._writer.send(frame, call_id=call_id, written=written, urgent=urgent)
 
-    def _writable(self) -> None:
-        try:
-            while self._queue:
-                first = self._queue[0]
-                while first.rest:
-                    first.rest = first.rest[os.write(self._write_fd, first.rest) :]
-                self._queue.popleft()
-                if first.written is not None and not first.written.done():
-                    first.written.set_result(None)
-        except BlockingIOError:
-            if not self._writing:
-                self._writing = True
-                self._loop.add_writer(self._write_fd, self._writable)
-            return
-        except OSError as exc:
-            # Its last words may be in the other pipe: they say more than a broken pipe does.
-            self._broken = True
-            self.drain()
-            self.close(f"write error: {exc.strerror}")
-            return
-        if self._writing:
-            self._writing = False
-            self._loop.remove_writer(self._write_fd)
+    def _wire_broke(self, why: str) -> None:
+        # The peer's last words say more than a broken pipe does.
+        self.drain()
+        self.close(why)
