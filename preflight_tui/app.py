@@ -13,10 +13,13 @@ from preflight.views import cancelling
 from preflight.views.parts import Parts
 from preflight_tui.keys import PRIORITY, bindings
 from preflight_tui.screens.base import ConsoleScreen
+from preflight_tui.screens.capabilities import CapabilitiesScreen
 from preflight_tui.screens.dialogs import Answer, Ask, Cancelling, Help, Prompt
 from preflight_tui.screens.output import OutputScreen
 from preflight_tui.screens.plugins import PluginsScreen
 from preflight_tui.screens.run import RunScreen
+from preflight_tui.screens.summary import SummaryScreen
+from preflight_tui.screens.wire import WireScreen
 from preflight_tui.viewer import Viewer
 
 INTERRUPTED = 130
@@ -31,6 +34,9 @@ class ConsoleApp(Viewer):
         "run": RunScreen,
         "output": OutputScreen,
         "plugins": PluginsScreen,
+        "capabilities": CapabilitiesScreen,
+        "wire": WireScreen,
+        "summary": SummaryScreen,
     }
 
     def action_go(self, name: str) -> None:
@@ -53,7 +59,12 @@ class ConsoleApp(Viewer):
             self.screen.set_focus(next(iter(self.screen.focus_chain), None))
 
     def action_find(self) -> None:
-        """Ask what to find in the output."""
+        """Ask what to find in the output, or which frames of the wire to show."""
+        if isinstance(self.screen, WireScreen):
+            words = " ".join(self.screen.words)
+            prompt = Prompt("words that a frame must hold; !word: must not", words)
+            self.push_screen(prompt, self._filter_wire)
+            return
         view = self.view()
         if view is None:
             return
@@ -66,8 +77,14 @@ class ConsoleApp(Viewer):
 
         self.push_screen(Prompt("find in the output; capitals count when there are some"), found)
 
+    def _filter_wire(self, words: str | None) -> None:
+        if isinstance(self.screen, WireScreen):
+            self.screen.search(words or "")
+
     def action_follow(self) -> None:
         """Follow the end of the output, and the task that runs."""
+        if isinstance(self.screen, WireScreen):
+            self.screen.toggle_follow()
         view = self.view()
         if view is not None:
             view.toggle_follow()

@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"the console ended on an error of its own: {app.options.report}", file=sys.stderr)  # noqa: T201  # the terminal is the operator's again
         return app.return_code or 70
     over = app.store.grid.finished is not None
-    for line in farewell(app.store, told.record or "", app.options.run_id):
+    for line in farewell(app.store, app.options.record, app.options.run_id):
         print(line)  # noqa: T201  # idem
     if told.result_fd >= 0:
         os.write(told.result_fd, f"{code} {'over' if over else 'left'}\n".encode())
@@ -43,7 +43,6 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="preflight-tui console", add_help=False)
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--record", default="")
     parser.add_argument("--run-id", default="")
     parser.add_argument("--scene", choices=sorted(SCENES))
     parser.add_argument("--result-fd", type=int, default=-1)
@@ -62,7 +61,6 @@ def wants_ascii(asked: bool) -> bool:
 def _run(told: argparse.Namespace) -> ConsoleApp:
     folder: Path = told.folder
     path = folder / RECORD_NAME
-    told.record = str(path)
     feed = LinkFeed(folder)
     source = feed if feed.live else FileFeed(path)
     clock = EngineClock(time.monotonic if feed.live else None)
@@ -72,6 +70,7 @@ def _run(told: argparse.Namespace) -> ConsoleApp:
         theme=told.theme,
         report=folder / REPORT_NAME,
         run_id=told.run_id or folder.name,
+        record=str(path),
     )
     return ConsoleApp(Bridge(Store(clock), source, FileRecord(path)), options)
 

@@ -38,7 +38,7 @@ TABLE: tuple[Key, ...] = (
     Key("nav.back", "escape", "home", "back; never quits", "app"),
     Key("nav.next", "tab", "focus_next", "the next pane", "app", "pane", "⇥", 6),
     Key("nav.previous", "shift+tab", "focus_previous", "the previous pane", "app"),
-    Key("find.open", "slash", "find", "find in the output", "app", "find", "/", 3),
+    Key("find.open", "slash", "find", "find in the output", "output", "find", "/", 3),
     Key("find.next", "n", "hit(1)", "the next match; in the matrix the next failure", "log"),
     Key("find.previous", "N", "hit(-1)", "the match before", "log"),
     Key("run.next_failure", "n", "failure(1)", "the next failure", "matrix", "failure", "n", 3),
@@ -48,13 +48,22 @@ TABLE: tuple[Key, ...] = (
         "f",
         "follow",
         "follow what runs, and the end of the output",
-        "app",
+        "output",
         "follow",
         "f",
         3,
     ),
-    Key("log.wrap", "w", "wrap", "wrap long lines", "app", "wrap", "w", 7),
-    Key("log.time", "t", "time", "time stamps: clock, since the start, off", "app", "time", "t", 7),
+    Key("log.wrap", "w", "wrap", "wrap long lines", "output", "wrap", "w", 7),
+    Key(
+        "log.time",
+        "t",
+        "time",
+        "time stamps: clock, since the start, off",
+        "output",
+        "time",
+        "t",
+        7,
+    ),
     Key("run.task", "left_square_bracket", "task(-1)", "the task before", "app"),
     Key("run.next_task", "right_square_bracket", "task(1)", "the next task", "app"),
     Key(
@@ -110,8 +119,13 @@ def bindings(where: str) -> list[BindingType]:
     return [
         Binding(key.keys, key.action, key.text, id=f"{where}.{key.id}", show=False)
         for key in TABLE
-        if where in key.where.split()
+        if where in _bound(key)
     ]
+
+
+def _bound(key: Key) -> list[str]:
+    # What needs output on the screen is bound everywhere: the action looks for it.
+    return key.where.replace("output", "app").split()
 
 
 def hints(places: Iterable[str]) -> list[Key]:
@@ -127,5 +141,5 @@ def keymap(overrides: Mapping[str, str]) -> dict[str, str]:
         f"{where}.{name}": keys
         for name, keys in overrides.items()
         if name in known
-        for where in known[name].where.split()
+        for where in _bound(known[name])
     }

@@ -41,6 +41,7 @@ class Options(NamedTuple):
     theme: str = ""
     report: Path | None = None
     run_id: str = ""
+    record: str = ""
 
 
 class Viewer(App[int]):
@@ -106,6 +107,8 @@ class Viewer(App[int]):
     def tick(self) -> None:
         """Drain the feed, and paint where there is a reason to: at most 20 times a second."""
         self.bridge.drain()
+        if not self.screen_stack:  # between two screens
+            return
         self._advance_find()
         now = self.monotonic()
         keyed = now - self._keyed_at < _KEYED_S

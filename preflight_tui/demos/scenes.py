@@ -22,6 +22,7 @@ from preflight.events import (
     TaskProgress,
     Violation,
 )
+from preflight_tui.demos.foreign import hostile, wire
 from preflight_tui.demos.scene import GRACE_MS, Scene
 
 TASKS = [
@@ -234,43 +235,6 @@ _PLUGIN_FAILURES: list[tuple[int, str, str, str, list[str]]] = [
 ]
 
 
-def hostile() -> Scene:
-    """Output that tries to take the terminal over."""
-    scene = Scene(playbook="hostile\x1b]0;owned\x07.yml")
-    scene.start(["web-\x1b[2J001"], [("evil \x1b[31mtask\x9b2J", "shell")])
-    scene.contact("web-\x1b[2J001", address="\x1b]52;c;aGk=\x07host")
-    target = "web-\x1b[2J001"
-    scene.begin(target, 0, "apply")
-    scene.output(target, 0, *HOSTILE)
-    scene.output(target, 0, "x" * 60_000 + " the end")
-    scene.emit(
-        PluginStderr(target=target, task="t01", plugin="evil", lines=["\x1b[?1049l[/red]left"])
-    )
-    scene.end(target, 0, "failed", message="[bold]no\x1b[2J", error="\x07bell [/]")
-    scene.close(target, "failed", "\x1b[31mred")
-    scene.finish("failed", 1, failed=1)
-    return scene
-
-
-HOSTILE = [
-    "\x1b]0;a title of my own\x07after OSC 0",
-    "\x1b]8;;http://example.org\x1b\\a link\x1b]8;;\x1b\\ after OSC 8",
-    "\x1b]52;c;ZXZpbA==\x07after OSC 52",
-    "\x1b[2J\x1b[Hafter clear screen",
-    "\x9b2J\x9d0;x\x9cafter C1",
-    "nul\x00, bell\x07, backspace abc\b\b\bxyz",
-    "[red]brackets[/red] [/] [@click=app.quit]click[/]",
-    "\x1b[1;31mbold red\x1b[0m \x1b[38;5;208mcolour 208\x1b[0m",
-    "\x1b[48;2;0;60;120mtrue colour\x1b[0m and plain",
-    "10%\r50%\r100% after carriage returns",
-    "日本語の出力 한국어 中文 wide",
-    "emoji 🚀 👩‍👩‍👧 ❤️ and e\u0301 combining",
-    "right to left \u202edesrever\u202c, tab\tstop",
-    "invalid \ufffd utf-8",
-    "\x1b[not finished",
-]
-
-
 def fleet() -> Scene:
     """Two hundred targets and fifty tasks, in the middle."""
     scene = Scene(run_id="9c1e")
@@ -314,6 +278,7 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "plugins": plugins,
     "hostile": hostile,
     "fleet": fleet,
+    "wire": wire,
 }
 """Every scene by its name on the command line."""
 

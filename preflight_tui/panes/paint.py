@@ -117,7 +117,7 @@ class Painted(Widget):
 
 
 def fit(left: list[Item], right: list[Item], width: int, gap: str = "   ") -> Parts:
-    """Give one line of the items that fit: those of the highest rank are left out first."""
+    """Give one line of the items that fit: the last one of the highest rank is left out first."""
     left, right = list(left), list(right)
     while True:
         head, tail = _joined(left, gap), _joined(right, gap)
@@ -126,8 +126,9 @@ def fit(left: list[Item], right: list[Item], width: int, gap: str = "   ") -> Pa
         if used <= width or not ranks:
             break
         worst = max(ranks)
-        left = [item for item in left if item.rank != worst]
-        right = [item for item in right if item.rank != worst]
+        side = left if any(item.rank == worst for item in left) else right
+        last = max(place for place, item in enumerate(side) if item.rank == worst)
+        del side[last]
     space = max(1, width - _cells(head) - _cells(tail) - 1)
     return [*head, (" " * space, ""), *tail] if tail else head
 

@@ -124,6 +124,8 @@ class ConsoleScreen(Screen[None]):
 
     def _show_keys(self) -> None:
         places = ["app"]
+        if self.query(LineView):
+            places.append("output")
         match self.focused:
             case Matrix():
                 places.append("matrix")

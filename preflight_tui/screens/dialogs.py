@@ -231,7 +231,7 @@ def help_lines() -> list[Parts]:
     for where, title in titles:
         lines.append([(title, "title")])
         for key in TABLE:
-            if key.where.split()[0] == where:
+            if key.where.replace("output", "app").split()[0] == where:
                 names = _NAMES.get(key.keys, key.keys.replace(",", ", "))
                 lines.append([(f"  {names:<18}", "key"), (key.text, "")])
         if where == "app":

@@ -180,11 +180,16 @@ def _process(store: Store, row: Row, module: str) -> Parts:
     one = store.plugins.instances.get((module, row.target))
     if one is None:
         return []
-    symbol, style = SYMBOLS[one.state]
+    style = SYMBOLS[one.state][1]
     version = f" {one.version}" if one.version else ""
     pid = f"  pid {one.pid}" if one.pid else ""
     protocol = f"  protocol {one.protocol_version}" if one.protocol_version else ""
-    return [(version, ""), ("  plugin ", "muted"), (symbol, style), (f"{pid}{protocol}", "muted")]
+    return [
+        (version, ""),
+        ("  plugin ", "muted"),
+        (one.state, style),
+        (f"{pid}{protocol}", "muted"),
+    ]
 
 
 def _target(row: Row) -> Parts:

@@ -47,11 +47,11 @@ LOOKS: dict[State, Look] = {
     State.CHANGED: Look("~", "~", "changed", "changed"),
     State.WOULD_CHANGE: Look("∆", "d", "would change", "would"),
     State.SKIPPED: Look("-", "-", "skipped", "skipped"),
-    State.IGNORED: Look("≁", "i", "failed, ignored", "ignored"),
+    State.IGNORED: Look("x", "x", "failed, ignored", "ignored"),
     State.FAILED: Look("✗", "X", "failed", "failed"),
     State.UNREACHABLE: Look("!", "!", "unreachable", "unreachable"),
     State.UNWINDING: Look("◍", "%", "cancelling", "unwinding"),
-    State.CANCELLED: Look("⊘", "0", "cancelled", "cancelled"),
+    State.CANCELLED: Look("⊘", "@", "cancelled", "cancelled"),
     State.KILLED: Look("⊗", "K", "killed, state unknown", "killed"),
 }
 
