@@ -31,7 +31,7 @@ import json, os, select, signal, sys, time
 
 here = {here!r}
 log = os.open(here + ".received", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-buffer = b""
+buffer = bytearray()
 
 def put(fd, data):
     view = memoryview(data)
@@ -40,13 +40,16 @@ def put(fd, data):
 
 def line():
     global buffer
-    while b"\\n" not in buffer:
+    seen = 0
+    while (end := buffer.find(b"\\n", seen)) < 0:
+        seen = len(buffer)
         chunk = os.read(0, 1 << 16)
         if not chunk:
             raise SystemExit(0)
         put(log, chunk)
         buffer += chunk
-    found, _, buffer = buffer.partition(b"\\n")
+    found = bytes(buffer[:end])
+    del buffer[:end + 1]
     return found
 
 def note(text):

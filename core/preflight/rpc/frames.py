@@ -37,6 +37,11 @@ class Framer:
         self._dropping = False
         self._first = True
 
+    @property
+    def pending(self) -> bool:
+        """Whether a line has begun that is not whole yet."""
+        return self._size > 0
+
     def feed(self, chunk: bytes) -> list[bytes | Oversize]:
         """Take the next bytes; give the lines that they complete."""
         frames: list[bytes | Oversize] = []

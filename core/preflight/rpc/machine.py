@@ -96,6 +96,7 @@ class Machine:
         self.peer_limit = DEFAULT_LIMIT
         self._framer = Framer(limit)
         self._last_id = 0
+        self._asked = 0  # our last id when the line that is being read began
         self._pending: OrderedDict[int, str] = OrderedDict()
         self._abandoned: OrderedDict[int, None] = OrderedDict()
         self._serving: dict[Id, str] = {}
@@ -155,8 +156,11 @@ class Machine:
     def receive(self, chunk: bytes) -> list[Incoming]:
         """Take bytes from the peer; give what they mean, in order."""
         found: list[Incoming] = []
+        if not self._framer.pending:
+            self._asked = self._last_id
         for frame in self._framer.feed(chunk):
             self._read(frame, found)
+            self._asked = self._last_id
         return found
 
     def receive_end(self) -> list[Incoming]:
@@ -226,14 +230,14 @@ class Machine:
                 words = too_large_words(method, frame.size, self.limit)
                 found.append(Reply(encode_error(id, TOO_LARGE, words) + b"\n"))
             return
-        if isinstance(id, int) and id in self._abandoned:
-            del self._abandoned[id]
-            return
-        if not isinstance(id, int) or id not in self._pending:
-            # Somebody waits for this answer and would wait for ever: most likely the oldest.
-            id = next(iter(self._pending), None)
-        if id is not None:
-            found.append(TooLarge(id, self._pending.pop(id), frame.size, self.limit))
+        if id is None:
+            # Somebody waits for this answer and would wait for ever: most likely the oldest, and
+            # nobody who asked when the line had begun already.
+            id = next((one for one in self._pending if one <= self._asked), None)
+        if isinstance(id, int):
+            self._abandoned.pop(id, None)
+            if id in self._pending:
+                found.append(TooLarge(id, self._pending.pop(id), frame.size, self.limit))
 
     def _check(self, frame: bytes, method: str) -> None:
         if len(frame) > self.peer_limit:
