@@ -16,6 +16,7 @@ from preflight.control import RunControl
 from preflight.engine import Engine, Prepared
 from preflight.events import Event, encode
 from preflight.procs import kill_all
+from preflight_tui.streams import silence
 from preflight_tui.text import TextView
 
 _SILENCE_S = 30.0  # after this long without a line, a headless run says that it is alive
@@ -82,6 +83,7 @@ def _outliving(sink: Sink) -> Sink:
             sink(event)
         except OSError as exc:
             broken = True
+            silence(sys.stdout)
             if not isinstance(exc, BrokenPipeError):
                 words = f"can't write to stdout: {exc.strerror or exc}; the run goes on"
                 print(words, file=sys.stderr)  # noqa: T201 what the user must know

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from typing import TextIO
 
 
 def with_streams(command: Callable[[], int]) -> int:
@@ -21,17 +22,17 @@ def with_streams(command: Callable[[], int]) -> int:
         code = command()
         sys.stdout.flush()
     except BrokenPipeError:
-        _silence(sys.stdout)
+        silence(sys.stdout)
         code = code or 1
     except OSError as exc:
-        _silence(sys.stdout)
+        silence(sys.stdout)
         code = code or 1
         with contextlib.suppress(OSError):
             print(f"can't write the result: {exc.strerror or exc}", file=sys.stderr)  # noqa: T201
     try:
         sys.stderr.flush()
     except OSError:
-        _silence(sys.stderr)
+        silence(sys.stderr)
     return code
 
 
@@ -48,10 +49,9 @@ def _fill_gaps() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _silence(stream: io.TextIOBase | object) -> None:
-    """Let what is still buffered go nowhere, so that the interpreter's exit says nothing of it."""
-    with contextlib.suppress(OSError, AttributeError, ValueError):
-        fileno = stream.fileno()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]  # suppressed above
+def silence(stream: TextIO) -> None:
+    """Let what is still buffered, and all that comes, go nowhere."""
+    with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, fileno)  # pyright: ignore[reportUnknownArgumentType]
+        os.dup2(null, stream.fileno())
         os.close(null)

@@ -80,8 +80,9 @@ class TextView:
             case PlanRefused():
                 for one in event.violations:
                     self._say(event, f"REFUSED {one.task}: {one.message} ({one.reason})")
-            case TargetFinished() if event.status == "not_started":
-                self._say(event, f"not started: {event.message}")
+            case TargetFinished() if event.message and event.status != "unreachable":
+                words = event.status.replace("_", " ")
+                self._say(event, (words, event.status), f": {event.message}")
             case RunFinished():
                 self._run_finished(event)
             case _:
@@ -115,7 +116,7 @@ class TextView:
             for line in event.output_tail:
                 self._write(f"    | {plain(line)}")
         if event.status == "failed":
-            first = (said or event.reason).splitlines()[0]
+            first = next(iter((said or event.reason).splitlines()), "no reason given")
             self._failures.append(f"{event.target}: {event.name}: {first}")
 
     def _plugin_or_cancel(self, event: Event) -> None:

@@ -1,148 +1,113 @@
-"""The installed command, run as its users run it: a process of its own, its events as they come."""
+"""The installed command, run as a user would run it."""
 
 from __future__ import annotations
 
-import json
 import os
-import queue
 import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self, cast
+from typing import NamedTuple
 
-PATIENCE_S = 20.0
-ROOT = Path(__file__).parents[2]
-PLUGINS = ROOT / "plugins"
-
-Fields = dict[str, object]
+HEADLESS = str(Path(sys.executable).with_name("preflight"))
+PATIENCE_S = 30.0
 
 
-class Command:
-    """A headless run in a folder, its events on stdout; a context manager that leaves nothing."""
+class Outcome(NamedTuple):
+    """How a command ended."""
 
-    def __init__(self, folder: Path, *words: str, json_output: bool = True) -> None:
-        argv = [sys.executable, "-m", "preflight_tui", "--no-ui", *words]
-        if json_output:
-            argv += ["--output", "json"]
-        self.events: list[Fields] = []
-        self.process = subprocess.Popen(
-            argv,
+    code: int
+    out: str
+    err: str
+
+
+def environment(folder: Path, **extra: str) -> dict[str, str]:
+    """Give an environment in which nothing of the user's own is seen or changed."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    return {**kept, "HOME": str(folder / "home"), "PYTHONWARNINGS": "error", **extra}
+
+
+def preflight(
+    folder: Path, *words: str, env: Mapping[str, str] | None = None, stdin: str = ""
+) -> Outcome:
+    """Run ``preflight`` in ``folder`` to its end."""
+    done = subprocess.run(
+        [HEADLESS, *words],
+        cwd=folder,
+        env=environment(folder) if env is None else dict(env),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+class Running:
+    """A command that goes on; its stdout is read line by line."""
+
+    def __init__(self, folder: Path, words: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            [HEADLESS, *words],
             cwd=folder,
+            env=environment(folder),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(folder),
+            text=True,
+            encoding="utf-8",
             start_new_session=True,
         )
-        self._lines: queue.Queue[bytes] = queue.Queue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self.lines: list[str] = []
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Running:
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(PATIENCE_S)
-        self._reader.join(PATIENCE_S)
-        for pipe in (self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.communicate()
 
-    def wait_for(self, type: str, **fields: object) -> Fields:
-        """The first event of a type whose fields are as given, now or later."""
-        deadline = time.monotonic() + PATIENCE_S
-        seen = 0
-        while True:
-            for event in self.events[seen:]:
-                if event["type"] == type and all(event.get(k) == v for k, v in fields.items()):
-                    return event
-            seen = len(self.events)
-            self._next(deadline, f"{type} {fields}")
+    @property
+    def pid(self) -> int:
+        """The engine's pid."""
+        return self._process.pid
 
-    def finish(self) -> int:
-        """Wait for the end and give the exit code."""
-        code = self.process.wait(PATIENCE_S)
-        self._reader.join(PATIENCE_S)
-        while not self._lines.empty():
-            self.events.append(json.loads(self._lines.get()))
-        return code
+    def until(self, word: str) -> str:
+        """Read on to the line that holds ``word``."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if word in line:
+                return line
+        raise AssertionError(f"no line with {word!r} in {self.lines}")
 
-    def types(self) -> list[object]:
-        """The types of all events so far, in order."""
-        return [event["type"] for event in self.events]
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the command alone, not to its group."""
+        self._process.send_signal(number)
 
-    def lines(self) -> list[str]:
-        """The text of all output lines so far, in order."""
-        batches = [event["lines"] for event in self.events if event["type"] == "task_output"]
-        return [line["text"] for batch in batches for line in cast("list[dict[str, str]]", batch)]
+    def close_stdout(self) -> None:
+        """Go away as a reader."""
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
-    def stderr(self) -> str:
-        """All that was written to stderr; only after the end."""
-        assert self.process.stderr is not None
-        return self.process.stderr.read().decode()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line)
-
-    def _next(self, deadline: float, what: str) -> None:
-        try:
-            line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            shown = [event["type"] for event in self.events]
-            raise TimeoutError(f"no {what}; came: {shown}") from None
-        self.events.append(json.loads(line))
+    def end(self) -> Outcome:
+        """Wait for the end."""
+        if self._process.stdout is not None and not self._process.stdout.closed:
+            self.lines += self._process.stdout.read().splitlines()
+        assert self._process.stderr is not None
+        err = self._process.stderr.read()
+        code = self._process.wait(PATIENCE_S)
+        assert "Traceback" not in err, err
+        return Outcome(code, "\n".join(self.lines), err)
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """An environment without the developer's own: home and state are in the test's folder."""
-    return {
-        **os.environ,
-        "HOME": str(folder),
-        "XDG_STATE_HOME": str(folder / "state"),
-        "NO_COLOR": "1",
-        "PYTHONWARNDEFAULTENCODING": "",
-    }
-
-
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, as text."""
-    return subprocess.run(
-        [sys.executable, "-m", "preflight_tui", "--no-ui", *words],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env=environment(folder),
-        timeout=PATIENCE_S * 2,
-        check=False,
-    )
-
-
-def wait_until(what: Callable[[], bool], within_s: float = PATIENCE_S) -> float:
-    """Wait until something outside this process is so; gives the seconds that it took."""
-    start = time.monotonic()
-    pause = threading.Event()
-    while not what():
-        if time.monotonic() - start > within_s:
-            raise TimeoutError("it never became so")
-        pause.wait(0.002)
-    return time.monotonic() - start
-
-
-def gone(pids: Sequence[int]) -> bool:
-    """Whether none of the processes is there any more; a zombie is not there."""
-    return not any(_alive(pid) for pid in pids)
-
-
-def _alive(pid: int) -> bool:
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there and no zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
