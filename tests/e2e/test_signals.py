@@ -28,7 +28,12 @@ tasks:
   - name: stay
     shell:
       cmd: sh
-      args: [-c, "trap '' TERM INT HUP; echo $$ >pids.new; mv pids.new pids; echo ready; while :; do sleep 0.1; done"]
+      args:
+        - -c
+        - |
+          trap '' TERM INT HUP
+          echo $$ >pids.new; mv pids.new pids; echo ready
+          while :; do sleep 0.1; done
       working_dir: {folder}
 """
 
