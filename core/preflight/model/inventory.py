@@ -14,7 +14,7 @@ from preflight.errors import ConfigError, Problem
 from preflight.model.layers import merge_into, parse_override
 from preflight.model.schema import Violation, violations
 from preflight.model.settings import DURATION_PATTERN, DURATION_WORDS, parse_duration
-from preflight.model.source import Source, read_source
+from preflight.model.source import Source, pause_collector, read_source
 from preflight.model.suggest import did_you_mean
 
 CONFIG_NAME = "preflight.yml"
@@ -148,13 +148,12 @@ def find_project(start: Path) -> Project:
     path = folder / CONFIG_NAME
     if not path.is_file():
         return Project(folder=folder)
-    source = read_source(path)
-    document: object = {} if source.data is None else source.data
-    found = violations(document, _Config, templates=False)
-    if found:
-        problems = [source.problem(one.message, one.path, key=one.key) for one in found]
-        raise ConfigError(sorted(problems, key=lambda one: (one.line, one.column)))
-    config = msgspec.convert(document, _Config)
+    with pause_collector():
+        return _read_project(folder, read_source(path))
+
+
+def _read_project(folder: Path, source: Source) -> Project:
+    config = _read_config(source)
     inventory = config.inventory or _Inventory()
     wrong = _contradictions(source, inventory)
     if wrong:
@@ -169,6 +168,16 @@ def find_project(start: Path) -> Project:
         hosts=[_host(entry) for entry in inventory.hosts],
         has_inventory=config.inventory is not None,
     )
+
+
+def _read_config(source: Source) -> _Config:
+    document: object = {} if source.data is None else source.data
+    try:
+        return msgspec.convert(document, _Config)
+    except msgspec.ValidationError as exc:
+        found = violations(document, _Config, templates=False)
+        problems = [source.problem(one.message, one.path, key=one.key) for one in found]
+        raise ConfigError(sorted(problems, key=lambda one: (one.line, one.column))) from exc
 
 
 def select(project: Project, selectors: Sequence[str]) -> list[Host]:

@@ -72,7 +72,7 @@ class Renderer:
 
     def text(self, text: str) -> str:
         """Render a file's text."""
-        template = _compile_file(text)
+        template = _compile_file(text, self._extra)
         with _named("the template"):
             return _bounded(template.render(self._context()))
 
@@ -203,8 +203,8 @@ def _compile(text: str, condition: bool, names: tuple[str, ...]) -> Template | T
 
 
 @lru_cache(maxsize=64)
-def _compile_file(text: str) -> Template:
-    tree = _parse(_FILES, text)
+def _compile_file(text: str, names: tuple[str, ...]) -> Template:
+    tree = _parse(_FILES, text, names)
     with _named("the template"):
         Rewriter(_FILES).visit(tree)
         return _FILES.from_string(tree)

@@ -5,10 +5,12 @@ Every value keeps its place in the file, so that each problem has a line and a c
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import yaml
 
@@ -19,7 +21,6 @@ Path_: TypeAlias = Sequence[str | int]
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 _MAX_VALUES = 1_000_000  # what aliases may blow a file up to; 10,000 targets with vars are 200,000
-_LOADER: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is 10 times as fast
 
 # A number is one only if it is written as it would be printed again: 0644, 1e3, 1.10, +1 and 1_000
 # are text, so that no value ever changes its looks on the way to a target.
@@ -32,7 +33,19 @@ _WORDS: dict[str, object] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _TAG = "tag:yaml.org,2002:"
-_PLAIN_TAGS = {f"{_TAG}{name}" for name in ("int", "float", "bool", "null", "timestamp", "value")}
+_PLAIN = "plain"  # the tag of a scalar without quotes and without a tag: :func:`scalar` decides
+
+
+def _resolve(_loader: object, kind: type, value: str, implicit: tuple[bool, bool] | bool) -> str:
+    """Say which tag a node has that was written without one."""
+    if kind is yaml.ScalarNode:
+        return _PLAIN if isinstance(implicit, tuple) and implicit[0] else f"{_TAG}str"
+    return f"{_TAG}seq" if kind is yaml.SequenceNode else f"{_TAG}map"
+
+
+# libyaml is ten times as fast, but not everywhere. Its own guesses at types are left out.
+_BASE: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER = cast("type[yaml.SafeLoader]", type("_Loader", (_BASE,), {"resolve": _resolve}))
 
 # What libyaml says, what the line looks like, and the cure. The first that fits is used.
 _CURES: tuple[tuple[str, str, str], ...] = (
@@ -46,6 +59,21 @@ _CURES: tuple[tuple[str, str, str], ...] = (
     ("expected a single document", r"", "one document a file: remove the line ---"),
     ("did not find expected key", r"", "check the indentation and the quotes here"),
 )
+
+
+@contextlib.contextmanager
+def pause_collector() -> Generator[None]:
+    """Keep the cyclic collector from walking a growing document again and again.
+
+    It took two thirds of the time that 10,000 targets need to be read.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Source:
@@ -115,6 +143,11 @@ def read_source(path: Path) -> Source:
 
 def parse_source(file: str, text: str) -> Source:
     """Parse YAML text; ``file`` is the name that problems carry."""
+    with pause_collector():
+        return _parse(file, text)
+
+
+def _parse(file: str, text: str) -> Source:
     try:
         root: yaml.Node | None = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as exc:
@@ -173,10 +206,10 @@ class _Builder:
             self._open.discard(id(node))
 
     def _scalar(self, node: yaml.ScalarNode, path: tuple[str | int, ...]) -> object:
+        if node.tag == _PLAIN:
+            return scalar(node.value)
         if node.tag == f"{_TAG}str":
             return node.value
-        if node.tag in _PLAIN_TAGS and not node.style:
-            return scalar(node.value)
         return self._note(f"the tag {node.tag.removeprefix(_TAG)} is not supported", node, path)
 
     def _mapping(self, node: yaml.Node, path: tuple[str | int, ...]) -> dict[str, object]:
@@ -202,7 +235,7 @@ class _Builder:
             self._note('a template must be in quotes, "{{ … }}"', node, path)
         elif not isinstance(node, yaml.ScalarNode):
             self._note("a key must be text", node, path)
-        elif node.tag == f"{_TAG}merge":
+        elif node.tag == _PLAIN and node.value == "<<":
             self._note("merge keys (<<) are not supported: write the keys out", node, path)
         else:
             value = self._scalar(node, path)

@@ -237,6 +237,15 @@ def test_a_file_has_bounds_too(text: str) -> None:
         render_text(text, SCOPE)
 
 
+def test_the_names_of_an_item_are_known_and_are_data() -> None:
+    scope = Scope(vars={"x": 1}, item={"item": {"n": "{{ vars.x }}"}, "index": 2})
+    assert render("{{ item.n }}/{{ index }}", scope) == "{{ vars.x }}/2"
+    assert render_text("{% if index == 2 %}{{ item.n }}{% endif %}", scope) == "{{ vars.x }}"
+    assert holds("index > 1", scope)
+    with pytest.raises(PreflightError, match="item is not a name"):
+        render("{{ item }}", SCOPE)
+
+
 def test_a_check_without_values_finds_syntax_and_unknown_names() -> None:
     assert check_template("no braces && at all") == ""
     assert check_template("{{ vars.anything }}") == ""
