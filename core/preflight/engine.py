@@ -25,7 +25,8 @@ from preflight.modules import BUILTINS
 from preflight.plan.planner import TargetPlan, plan
 from preflight.plugins.discovery import Discovery, default_places, discover
 from preflight.plugins.inspect import Inspection, inspect
-from preflight.plugins.pool import PluginModule, PluginPool
+from preflight.plugins.module import PluginModule
+from preflight.plugins.pool import PluginPool
 from preflight.ports.module import Module
 from preflight.ports.target import Target
 from preflight.run.runner import Runner, RunOptions

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import PLUGINS, Command, gone, wait_until
+from tests.support.headless import PLUGINS, Command, gone, wait_until
 
 PLAYBOOK = """\
 tasks:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from preflight.errors import PreflightError
+from preflight.plugins.pieces import Pieces
 from preflight.plugins.protocol import GetFileParams, PutFileParams, RunCommandParams
 from preflight.ports.module import TaskContext
 from preflight.rpc.machine import too_large_words
@@ -69,12 +70,16 @@ class Ops:
         refuse: Callable[[Id, int, str], None],
         peer_limit: Callable[[], int],
         on_bug: Callable[[Exception], None],
+        wants_bytes: Callable[[], bool] = lambda: False,
     ) -> None:
         self._group = group
         self._answer = answer
         self._refuse = refuse
         self._peer_limit = peer_limit
         self._on_bug = on_bug
+        self._wants_bytes = wants_bytes
+        self._pieces = Pieces()
+        self.call_id = 0
         self._turn = asyncio.Lock()
         self._ops: dict[Id, _Op] = {}
         self._ctx: TaskContext | None = None
@@ -87,6 +92,7 @@ class Ops:
     def bind(self, ctx: TaskContext | None) -> None:
         """Serve operations for this call from now on; ``None`` for no call."""
         self._ctx = ctx
+        self._pieces.drop()
 
     def start(self, request: Request) -> None:
         """Begin, or queue, an operation."""
@@ -156,29 +162,56 @@ class Ops:
     async def _run(self, request: Request, ctx: TaskContext) -> bytes:
         match request.method:
             case "run_command":
-                return await self._run_command(_params(request, RunCommandParams), ctx)
+                command = _params(request, RunCommandParams)
+                self._refuse_other(request, command.parent)
+                return await self._run_command(command, ctx)
             case "put_file":
-                file = _params(request, PutFileParams)
-                await ctx.target.put_file(file.path, file.data)
+                put = _params(request, PutFileParams)
+                self._refuse_other(request, put.parent)
+                if put.offset is not None:
+                    return await self._pieces.put(put, ctx)
+                await ctx.target.put_file(put.path, put.data)
                 return b"{}"
             case _:
-                return await self._get_file(_params(request, GetFileParams), ctx)
+                get = _params(request, GetFileParams)
+                self._refuse_other(request, get.parent)
+                most = (self._peer_limit() - _ENVELOPE_BYTES) // 4 * 3  # base64 grows by a third
+                if get.offset is not None:
+                    return await self._pieces.get(get, ctx, most)
+                data = await ctx.target.get_file(get.path, limit_bytes=most)
+                return msgspec.json.encode({"data": data})
+
+    def _refuse_other(self, request: Request, parent: int | None) -> None:
+        if parent is not None and parent != self.call_id:
+            raise RpcError(OP_FAILED, f"{request.method}: its call {parent} is over")
 
     async def _run_command(self, params: RunCommandParams, ctx: TaskContext) -> bytes:
         limit = self._peer_limit()
         done = await ctx.exec(params.script, keep_bytes=limit)
-        result = msgspec.json.encode(
-            {"stdout": done.text, "stderr": done.error_text, "exit_code": done.exit_code}
-        )
+        said: dict[str, object] = {
+            "stdout": done.text,
+            "stderr": done.error_text,
+            "exit_code": done.exit_code,
+        }
+        if self._wants_bytes():
+            said |= {
+                f"{name}_b64": raw
+                for name, raw in (("stdout", done.stdout), ("stderr", done.stderr))
+                if not _is_text(raw)
+            }
+        result = msgspec.json.encode(said)
         if done.truncated:
             words = too_large_words("the result of run_command", len(result), limit)
             raise RpcError(TOO_LARGE, f"{words}, or print less: more was printed than is kept")
         return result
 
-    async def _get_file(self, params: GetFileParams, ctx: TaskContext) -> bytes:
-        limit = (self._peer_limit() - _ENVELOPE_BYTES) // 4 * 3  # base64 grows by a third
-        data = await ctx.target.get_file(params.path, limit_bytes=limit)
-        return msgspec.json.encode({"data": data})
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _params(request: Request, kind: type[T]) -> T:

@@ -1,28 +1,23 @@
-"""The plugins of one target in one run: started at first use, reused, ended together.
-
-A plugin is a :class:`preflight.ports.module.Module` through this: the runner can't tell.
-"""
+"""The plugins of one target in one run: started at first use, reused, ended together."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Generator, Mapping
 from types import TracebackType
-from typing import TypeVar
 
 import msgspec
 
 from preflight.control import finish
-from preflight.errors import ModuleError, PluginError, Reason
-from preflight.events import Event, PluginFailed
+from preflight.errors import PluginError, Reason
+from preflight.events import Event, PluginFailed, PluginWarning
 from preflight.model.settings import Settings
 from preflight.plugins.discovery import Found
-from preflight.plugins.protocol import ApplyAnswer, CheckAnswer
+from preflight.plugins.protocol import Handshake, RunData
+from preflight.plugins.schema import BadSchema, Schema
 from preflight.plugins.session import Session
-from preflight.ports.module import ApplyResult, Args, CheckResult, TaskContext
-from preflight.rpc.messages import decode
-
-T = TypeVar("T")
+from preflight.ports.module import Args, TaskContext
 
 _MOST_CRASHES = 3  # of one plugin on one target; then the run does not start it again
 _CLOSE_BOUND_S = 10.0  # 2 s for the end of stdin, 1 s TERM, 2 s KILL, with room
@@ -31,10 +26,21 @@ _CLOSE_BOUND_S = 10.0  # 2 s for the end of stdin, 1 s TERM, 2 s KILL, with room
 class PluginPool:
     """All plugin processes for one target; an async context manager."""
 
-    def __init__(self, *, target: str, emit: Callable[[Event], None], settings: Settings) -> None:
+    def __init__(
+        self,
+        *,
+        target: str,
+        emit: Callable[[Event], None],
+        settings: Settings,
+        run: RunData | None = None,
+        config_of: Callable[[str], Mapping[str, object]] = lambda plugin: {},
+    ) -> None:
         self._target = target
         self._emit = emit
         self._settings = settings
+        self._run = run
+        self._config_of = config_of
+        self._schemas: dict[tuple[str, str], Schema | None] = {}
         self._sessions: dict[str, Session] = {}
         self._crashes: dict[str, int] = {}
         self._failed: dict[str, PluginError] = {}
@@ -63,21 +69,85 @@ class PluginPool:
                 group.create_task(session.close())
 
     async def call(self, found: Found, method: str, args: Args, ctx: TaskContext) -> msgspec.Raw:
-        """Call a plugin, starting it where that is needed.
+        """Call a plugin for one task, starting it where that is needed.
 
-        Raises :class:`PluginError`. A crash ends that call only: the next one gets a new process,
-        until the plugin has crashed three times.
+        Raises :class:`PluginError`: ``plugin_invalid_params`` before anything is sent. A crash
+        ends that call only: the next one gets a new process, until there were three crashes.
         """
-        try:
-            session = await self._session(found, ctx)
-        except asyncio.CancelledError:
-            ctx.scope.outcome = "nothing_running"  # no call had begun
-            raise
-        try:
+        session = await self.session(found, ctx)
+        self.validate(session, args)
+        with self.counting_crashes(found):
             return await session.call(method, args, ctx)
+
+    @contextlib.contextmanager
+    def counting_crashes(self, found: Found) -> Generator[None]:
+        """Keep count of the crashes of a plugin in what is done inside."""
+        try:
+            yield
         except PluginError as exc:
             if exc.reason is Reason.PLUGIN_CRASHED:
                 self._crashes[found.name] = self._crashes.get(found.name, 0) + 1
+            raise
+
+    def validate(self, session: Session, args: Args) -> None:
+        """Hold args against the plugin's schema; nothing was sent when this raises."""
+        handshake = session.handshake
+        if handshake is None or handshake.params_schema is None:
+            return
+        found = self._violations(handshake.name, "params_schema", handshake.params_schema, args)
+        if found:
+            words = f"{handshake.name}: " + "; ".join(found)
+            raise PluginError(Reason.PLUGIN_INVALID_PARAMS, words)
+
+    def _violations(
+        self, plugin: str, kind: str, raw: Mapping[str, object], args: Args
+    ) -> list[str]:
+        """Check args; a schema that is none is a warning, once, and then not used any more."""
+        key = (plugin, kind)
+        try:
+            if key not in self._schemas:
+                self._schemas[key] = Schema(raw)
+            schema = self._schemas[key]
+            return schema.violations(args) if schema is not None else []
+        except BadSchema as exc:
+            self._schemas[key] = None
+            self._emit(
+                PluginWarning(
+                    target=self._target,
+                    plugin=plugin,
+                    kind="bad_schema",
+                    detail=f"its {kind} is not used: {exc}",
+                )
+            )
+            return []
+
+    def odd(self, found: Found, words: str) -> None:
+        """Show something odd about a plugin that ends nothing."""
+        self._emit(
+            PluginWarning(
+                target=self._target, plugin=found.name, kind="protocol_violation", detail=words
+            )
+        )
+
+    def _check_config(self, found: Found, handshake: Handshake) -> None:
+        """Hold the playbook's config for a plugin against the plugin's schema."""
+        config = self._config_of(found.name)
+        if handshake.config_schema is None:
+            return
+        wrong = self._violations(found.name, "config_schema", handshake.config_schema, config)
+        if wrong:
+            words = f"plugins.{found.name}.config: " + "; ".join(wrong)
+            raise PluginError(Reason.PLUGIN_CONFIGURE, words)
+
+    async def session(self, found: Found, ctx: TaskContext) -> Session:
+        """Give the session of a plugin, starting it where that is needed.
+
+        Raises :class:`PluginError`.
+        """
+        try:
+            return await self._session(found, ctx)
+        except asyncio.CancelledError:
+            ctx.scope.outcome = "nothing_running"  # no call had begun
             raise
 
     async def _session(self, found: Found, ctx: TaskContext) -> Session:
@@ -106,6 +176,9 @@ class PluginPool:
                 emit=self._emit,
                 settings=self._settings,
                 group=self._group,
+                run=self._run,
+                config=self._config_of(found.name),
+                on_handshake=lambda handshake: self._check_config(found, handshake),
             )
             await session.initialize(ctx.target.info)
         except PluginError as exc:
@@ -123,35 +196,3 @@ class PluginPool:
             raise
         self._sessions[found.name] = session
         return session
-
-
-class PluginModule:
-    """One plugin, for one target, as a module."""
-
-    def __init__(self, found: Found, pool: PluginPool) -> None:
-        self._found = found
-        self._pool = pool
-
-    async def check(self, args: Args, ctx: TaskContext) -> CheckResult:
-        """Ask the plugin whether change is needed."""
-        raw = await self._pool.call(self._found, "check", args, ctx)
-        answer = self._read(raw, CheckAnswer, "check")
-        if answer.error:
-            raise ModuleError(answer.error)
-        return CheckResult(needs_change=answer.needs_change, message=answer.message)
-
-    async def apply(self, args: Args, ctx: TaskContext) -> ApplyResult:
-        """Let the plugin make the change."""
-        raw = await self._pool.call(self._found, "apply", args, ctx)
-        answer = self._read(raw, ApplyAnswer, "apply")
-        if answer.error:
-            raise ModuleError(answer.error)
-        return ApplyResult(message=answer.message)
-
-    def _read(self, raw: msgspec.Raw, kind: type[T], method: str) -> T:
-        try:
-            return decode(raw, kind)
-        except ValueError as exc:
-            quoted = bytes(raw)[:100].decode("utf-8", "replace")
-            words = f"plugin {self._found.name} answered {method} with {quoted}: {exc}"
-            raise PluginError(Reason.PLUGIN_PROTOCOL, words) from exc

@@ -10,15 +10,31 @@ from typing import TypeGuard, cast
 import msgspec
 
 from preflight.errors import PluginError, Reason
-from preflight.events import Capabilities, TargetInfo
+from preflight.events import Capabilities, Change, TargetInfo
 from preflight.rpc.machine import DEFAULT_LIMIT
 from preflight.rpc.messages import decode
 
 HOST_VERSIONS = (2, 2)
 """The lowest and the highest protocol version that this host speaks."""
 
-HOST_CAPABILITIES: tuple[str, ...] = ()
-"""The optional features that this host offers."""
+PARAMS_SCHEMA = "preflight-tui/params-schema"
+RUN_DATA = "preflight-tui/run-data"
+BATCH = "preflight-tui/batch"
+PARENT = "preflight-tui/parent"
+BYTES = "preflight-tui/bytes"
+DIFF = "preflight-tui/diff"
+CHUNKS = "preflight-tui/chunks"
+
+HOST_CAPABILITIES: tuple[str, ...] = (
+    PARAMS_SCHEMA,
+    RUN_DATA,
+    BATCH,
+    PARENT,
+    BYTES,
+    DIFF,
+    CHUNKS,
+)
+"""The optional features that this host offers. Source: docs/protocol.md, Extensions."""
 
 _LONGEST_TEXT = 200  # characters of a name or a version, as is shown and quoted
 
@@ -29,6 +45,7 @@ class CheckAnswer(msgspec.Struct, frozen=True):
     needs_change: bool
     message: str = ""
     error: str = ""
+    changes: list[Change] = []
 
 
 class ApplyAnswer(msgspec.Struct, frozen=True):
@@ -38,10 +55,52 @@ class ApplyAnswer(msgspec.Struct, frozen=True):
     error: str = ""
 
 
+class BatchResult(msgspec.Struct, frozen=True):
+    """What became of one item of a batch; a non-empty ``error`` is that item's failure."""
+
+    index: int
+    needs_change: bool = False
+    message: str = ""
+    error: str = ""
+    changes: list[Change] = []
+
+
+class BatchAnswer(msgspec.Struct, frozen=True):
+    """The result of a batch; a non-empty ``error`` fails all items that were not reported."""
+
+    results: list[BatchResult] = []
+    error: str = ""
+
+
+class ProgressParams(msgspec.Struct, frozen=True):
+    """Items of the batch ``id`` that have ended."""
+
+    id: int
+    results: list[BatchResult]
+
+
+class ConfigureAnswer(msgspec.Struct, frozen=True):
+    """The result of ``configure``; a non-empty ``error`` refuses the data."""
+
+    error: str = ""
+
+
+class RunData(msgspec.Struct, frozen=True, kw_only=True):
+    """What does not change in a run: sent once, after ``initialize``."""
+
+    id: str = ""
+    playbook: str = ""
+    project: str = ""
+    environment: str = ""
+    dry_run: bool = False
+
+
 class OutputParams(msgspec.Struct, frozen=True):
-    """One line that the plugin shows."""
+    """One line that the plugin shows; ``index`` is the item's in a batch."""
 
     line: str
+    index: int | None = None
+    parent: int | None = None
 
 
 class CancelParams(msgspec.Struct, frozen=True):
@@ -54,19 +113,29 @@ class RunCommandParams(msgspec.Struct, frozen=True):
     """A script for the target's native shell."""
 
     script: str
+    parent: int | None = None
 
 
 class PutFileParams(msgspec.Struct, frozen=True):
-    """Bytes for a file on the target; JSON carries them in base64."""
+    """Bytes for a file on the target; JSON carries them in base64.
+
+    With ``offset`` it is a piece, and the file is whole with the one that is ``final``.
+    """
 
     path: str
     data: bytes
+    offset: int | None = None
+    final: bool = False
+    parent: int | None = None
 
 
 class GetFileParams(msgspec.Struct, frozen=True):
-    """A file of the target to read."""
+    """A file of the target to read; with ``offset`` a piece of it."""
 
     path: str
+    offset: int | None = None
+    max_bytes: int | None = None
+    parent: int | None = None
 
 
 class Handshake(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +146,12 @@ class Handshake(msgspec.Struct, frozen=True, kw_only=True):
     protocol_version: int
     capabilities: Capabilities
     max_message_bytes: int
+    params_schema: dict[str, object] | None = None
+    config_schema: dict[str, object] | None = None
+
+    def has(self, capability: str) -> bool:
+        """Tell whether both sides list a capability."""
+        return capability in self.capabilities.negotiated
 
 
 def initialize_params(
@@ -128,7 +203,16 @@ def read_handshake(
             negotiated=sorted(offered & set(capabilities)),
         ),
         max_message_bytes=limit if _is_int(limit) and limit > 0 else DEFAULT_LIMIT,
+        params_schema=_schema(answer, "params_schema", offered),
+        config_schema=_schema(answer, "config_schema", offered),
     )
+
+
+def _schema(answer: dict[str, object], name: str, offered: set[str]) -> dict[str, object] | None:
+    schema = answer.get(name)
+    if PARAMS_SCHEMA not in offered or not isinstance(schema, dict):
+        return None
+    return cast("dict[str, object]", schema)
 
 
 def _agreed(answer: dict[str, object], path: str, versions: tuple[int, int]) -> int:

@@ -17,20 +17,33 @@ from preflight.errors import PluginError, Reason
 from preflight.events import Event, PluginReady, TargetInfo
 from preflight.model.settings import Settings
 from preflight.plugins.discovery import Found
-from preflight.plugins.protocol import Handshake, initialize_params, read_handshake
+from preflight.plugins.protocol import (
+    BATCH,
+    RUN_DATA,
+    BatchResult,
+    ConfigureAnswer,
+    Handshake,
+    RunData,
+    initialize_params,
+    read_handshake,
+)
 from preflight.plugins.report import crash, refusal, start_failure
 from preflight.plugins.unwind import unwind
 from preflight.plugins.wire import Wire
 from preflight.ports.module import TaskContext
 from preflight.procs import exit_words
 from preflight.rpc.machine import MessageTooLarge
-from preflight.rpc.messages import RpcError
+from preflight.rpc.messages import METHOD_NOT_FOUND, RpcError, decode
 from preflight.rpc.peer import Closed
 
 _NOTICE_S = 5.0  # an operator is told that a start takes long (plugin-scenarios row 12)
 _LAST_WORDS_S = 1.0  # a process whose wire is gone may take this long to exit by itself
 _CLOSE_S = 2.0  # from the end of its stdin to SIGTERM (protocol.md 5)
 _END_S = 10.0  # the bound of every clean-up: TERM 1 s and KILL 2 s, here and on the target
+
+
+class NoBatch(Exception):
+    """The plugin does not know batches after all; the session goes on item by item."""
 
 
 class Session:
@@ -47,14 +60,31 @@ class Session:
         emit: Callable[[Event], None],
         settings: Settings,
         group: asyncio.TaskGroup,
+        run: RunData | None = None,
+        config: Mapping[str, object] | None = None,
+        on_handshake: Callable[[Handshake], None] = lambda handshake: None,
     ) -> None:
         self._wire = Wire(found, target=target, emit=emit, settings=settings, group=group)
         self._settings = settings
+        self._run = run
+        self._on_handshake = on_handshake  # may refuse what was agreed, before anything is sent
+        self.config = dict(config or {})
+        self.handshake: Handshake | None = None
+        self.takes_batches = False
 
     @property
     def usable(self) -> bool:
         """Whether the process is there and the wire is whole."""
         return self._wire.usable
+
+    @property
+    def peer_limit(self) -> int:
+        """How many bytes of one message the plugin takes."""
+        return self._wire.peer.machine.peer_limit
+
+    def has(self, capability: str) -> bool:
+        """Tell whether both sides list a capability."""
+        return self.handshake is not None and self.handshake.has(capability)
 
     @property
     def stderr_tail(self) -> list[str]:
@@ -70,6 +100,9 @@ class Session:
         start = time.monotonic()
         try:
             handshake = await self._shake_hands(info)
+            self._on_handshake(handshake)
+            if self._run is not None and handshake.has(RUN_DATA):
+                await self._configure(self._run)
         except asyncio.CancelledError:
             await finish(self._wire.end("killed", term_s=0), within_s=_END_S)
             raise
@@ -88,17 +121,32 @@ class Session:
         return handshake
 
     async def call(self, method: str, args: Mapping[str, object], ctx: TaskContext) -> msgspec.Raw:
-        """Call ``check`` or ``apply`` for one task; gives the raw result. One call at a time.
+        """Call ``check`` or ``apply`` for one task; see :meth:`request`."""
+        if self.config and not self.has(RUN_DATA):
+            args = {**self.config, **args}  # it can't be told once, so it is told each time
+        return await self.request(method, msgspec.json.encode({"args": args}), ctx)
 
-        Raises :class:`PluginError`.
+    async def request(
+        self,
+        method: str,
+        params: bytes,
+        ctx: TaskContext,
+        on_results: Callable[[list[BatchResult]], None] | None = None,
+    ) -> msgspec.Raw:
+        """Send a request that works for a task and give its raw result. One at a time.
+
+        ``on_results`` takes the items of a batch as they end. Raises :class:`PluginError`.
         Cancel: the plugin is told at once and has ``cancel_grace`` to answer; then it and what it
         runs on the target are killed. When this raises ``CancelledError`` nothing of it runs.
         """
         start = time.monotonic()
-        self._wire.bind(ctx)
+        self._wire.bind(ctx, on_results)
         try:
-            return await self._answer(method, msgspec.json.encode({"args": args}), ctx)
+            return await self._answer(method, params, ctx)
         except RpcError as exc:
+            if exc.code == METHOD_NOT_FOUND and method.endswith("_batch"):
+                self.takes_batches = False
+                raise NoBatch from exc
             raise refusal(self._wire.found.name, method, exc) from exc
         except MessageTooLarge as exc:
             words = f"{exc}: give the task less, or raise max_message_bytes on both sides"
@@ -122,6 +170,7 @@ class Session:
 
     async def _answer(self, method: str, params: bytes, ctx: TaskContext) -> msgspec.Raw:
         call = self._wire.peer.start(method, params)
+        self._wire.expect(call.id)
         try:
             return await asyncio.shield(call.answer)
         except asyncio.CancelledError:
@@ -143,6 +192,8 @@ class Session:
         if not call.answer.done():
             raise TimeoutError
         handshake = read_handshake(call.answer.result(), path=str(wire.found.path))
+        wire.peer.machine.peer_limit = handshake.max_message_bytes
+        wire.negotiated = frozenset(handshake.capabilities.negotiated)
         if handshake.name != wire.found.name:
             raise PluginError(
                 Reason.PLUGIN_NAME_MISMATCH,
@@ -151,9 +202,23 @@ class Session:
             )
         return handshake
 
+    async def _configure(self, run: RunData) -> None:
+        """Tell the plugin what does not change in this run, once."""
+        params = msgspec.json.encode({"run": run, "config": self.config})
+        try:
+            raw = await self._wire.peer.call("configure", params)
+            error = decode(raw, ConfigureAnswer).error
+        except (RpcError, ValueError) as exc:
+            error = str(exc)
+        if error:
+            name = self._wire.found.name
+            words = f"plugin {name} refused its config: {error}; see plugins.{name}.config"
+            raise PluginError(Reason.PLUGIN_CONFIGURE, words)
+
     def _became_ready(self, handshake: Handshake, elapsed_s: float) -> None:
         wire = self._wire
-        wire.peer.machine.peer_limit = handshake.max_message_bytes
+        self.handshake = handshake
+        self.takes_batches = handshake.has(BATCH)
         wire.emit(
             PluginReady(
                 target=wire.target,

@@ -19,6 +19,7 @@ from preflight.rpc.peer import Call, Closed
 
 FLUSH_S = 0.25
 """A cancel that can't be written within this goes out of band. Source: protocol.md 4.6."""
+_LAST_WORDS_S = 0.25  # a process whose wire is gone may take this long to exit by itself
 
 
 async def unwind(wire: Wire, call: Call, ctx: TaskContext) -> None:
@@ -35,7 +36,8 @@ async def unwind(wire: Wire, call: Call, ctx: TaskContext) -> None:
         ctx.scope.outcome, ctx.scope.result = _read_late(call)
         if ctx.scope.outcome != "lost":
             return
-        how: How = "crashed" if wire.process.has_exited() else "killed"
+        exited = await wire.process.wait_exit(_LAST_WORDS_S)
+        how: How = "crashed" if exited else "killed"
     else:
         ctx.scope.outcome = how = "killed"
         wire.peer.abandon(call)

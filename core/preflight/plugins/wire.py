@@ -23,7 +23,13 @@ from preflight.events import (
 from preflight.model.settings import Settings
 from preflight.plugins.discovery import Found
 from preflight.plugins.ops import Ops
-from preflight.plugins.protocol import CancelParams, OutputParams
+from preflight.plugins.protocol import (
+    BYTES,
+    BatchResult,
+    CancelParams,
+    OutputParams,
+    ProgressParams,
+)
 from preflight.plugins.report import spawn_failure
 from preflight.plugins.tail import StderrTail
 from preflight.plugins.warnings import Warnings
@@ -34,6 +40,7 @@ from preflight.rpc.messages import Notification, Request, decode
 from preflight.rpc.peer import Peer
 
 How = Literal["closed", "killed", "crashed"]
+OnResults = Callable[[list[BatchResult]], None]
 
 # What a plugin gets of the controller's environment: enough to run, no secrets.
 _ENVIRONMENT = {
@@ -60,6 +67,9 @@ class Wire:
         self.emit = emit
         self.settings = settings
         self.ctx: TaskContext | None = None
+        self.negotiated: frozenset[str] = frozenset()
+        self._on_results: OnResults | None = None
+        self._call_id = 0
         self.warnings = Warnings(found.name, target, emit)
         self.stopped: How | None = None
         try:
@@ -82,6 +92,7 @@ class Wire:
             refuse=self.peer.refuse,
             peer_limit=lambda: machine.peer_limit,
             on_bug=self.on_bug,
+            wants_bytes=lambda: BYTES in self.negotiated,
         )
         self._watcher = group.create_task(self._watch_exit())
 
@@ -90,10 +101,17 @@ class Wire:
         """Whether the process is there and the wire is whole."""
         return not self.peer.closed and not self.process.has_exited()
 
-    def bind(self, ctx: TaskContext | None) -> None:
-        """Credit output and handle operations to this call from now on."""
+    def bind(self, ctx: TaskContext | None, on_results: OnResults | None = None) -> None:
+        """Credit output, items and handle operations to this call from now on."""
         self.ctx = ctx
+        self._on_results = on_results
+        self.expect(0)
         self.ops.bind(ctx)
+
+    def expect(self, call_id: int) -> None:
+        """Know the id of the call that is bound: what names another one is not its own."""
+        self._call_id = call_id
+        self.ops.call_id = call_id
 
     def end_input(self) -> None:
         """Ask the process to end, in the ordinary way: it reads the end of its stdin."""
@@ -141,7 +159,9 @@ class Wire:
         """Take an output line or a cancel; anything else is ignored."""
         try:
             if notification.method == "output":
-                self._on_output(decode(notification.params, OutputParams).line)
+                self._on_output(decode(notification.params, OutputParams))
+            elif notification.method == "progress":
+                self._on_progress(decode(notification.params, ProgressParams))
             elif notification.method == "cancel":
                 self._on_cancel(notification)
         except ValueError as exc:
@@ -177,12 +197,18 @@ class Wire:
         self.peer.drain()
         self.peer.close("its process has exited")
 
-    def _on_output(self, text: str) -> None:
-        if self.ctx is None:
-            self.warnings.stray_output(text)
+    def _on_output(self, said: OutputParams) -> None:
+        if self.ctx is None or (said.parent is not None and said.parent != self._call_id):
+            self.warnings.stray_output(said.line)
             return
-        for line in text.split("\n"):
-            self.ctx.output("plugin", line.removesuffix("\r"))
+        ctx = self.ctx if said.index is None else self.ctx.for_item(said.index)
+        for line in said.line.split("\n"):
+            ctx.output("plugin", line.removesuffix("\r"))
+
+    def _on_progress(self, said: ProgressParams) -> None:
+        if self._on_results is not None and said.id == self._call_id:
+            self._on_results(said.results)
+        # else it is late, of a call that was cancelled: its outcome was given
 
     def _on_cancel(self, notification: Notification) -> None:
         try:
