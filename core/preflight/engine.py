@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
+from typing import cast
 
 import msgspec
 
@@ -21,12 +22,14 @@ from preflight.link.server import LinkServer
 from preflight.model.inventory import Host, Project, find_project, select
 from preflight.model.playbook import Playbook, load_playbook
 from preflight.model.settings import Settings
+from preflight.model.template import Scope, render
 from preflight.modules import BUILTINS
 from preflight.plan.planner import TargetPlan, plan
 from preflight.plugins.discovery import Discovery, default_places, discover
 from preflight.plugins.inspect import Inspection, inspect
 from preflight.plugins.module import PluginModule
 from preflight.plugins.pool import PluginPool
+from preflight.plugins.protocol import RunData
 from preflight.ports.module import Module
 from preflight.ports.target import Target
 from preflight.run.runner import Runner, RunOptions
@@ -163,10 +166,27 @@ class Engine:
         )
         return await Runner(prepared.plans, wiring, options).run()
 
-    def _modules(self, target: str) -> ModuleSet:
-        settings = self._prepared.request.settings
-        pool = PluginPool(target=target, emit=self.bus.emit, settings=settings)
-        return ModuleSet(self._prepared.discovery, pool)
+    def _modules(self, target: str, names: Scope) -> ModuleSet:
+        prepared = self._prepared
+        configs = prepared.playbook.plugins
+
+        def config_of(plugin: str) -> dict[str, object]:
+            return cast("dict[str, object]", render(configs.get(plugin, {}), names))
+
+        pool = PluginPool(
+            target=target,
+            emit=self.bus.emit,
+            settings=prepared.request.settings,
+            run=RunData(
+                id=self.run_id,
+                playbook=prepared.playbook.name,
+                project=prepared.project.project,
+                environment=prepared.project.environment,
+                dry_run=self._dry_run,
+            ),
+            config_of=config_of,
+        )
+        return ModuleSet(prepared.discovery, pool)
 
 
 class ModuleSet:

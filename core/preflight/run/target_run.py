@@ -36,7 +36,7 @@ class Wiring:
     """What the composition root gives: how to reach targets and modules, and where events go."""
 
     make_target: Callable[[Host], Target]
-    open_modules: Callable[[str], AbstractAsyncContextManager[Modules]]
+    open_modules: Callable[[str, Names], AbstractAsyncContextManager[Modules]]
     control: RunControl
     emit: Callable[[Event], None]
     playbook: Path
@@ -90,7 +90,7 @@ class TargetRun:
             return self._unreachable(exc)
         try:
             wiring.emit(TargetReady(target=self._name, info=target.info))
-            async with wiring.open_modules(self._name) as modules:
+            async with wiring.open_modules(self._name, names) as modules:
                 await self._tasks(self._surroundings(target, modules, names))
         finally:
             await target.__aexit__(None, None, None)

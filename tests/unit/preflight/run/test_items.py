@@ -17,6 +17,7 @@ from preflight.errors import ModuleError, PreflightError, Reason
 from preflight.events import ItemFinished, TaskFinished, TaskOutput, TaskProgress
 from preflight.model.inventory import Host
 from preflight.model.playbook import TaskSpec
+from preflight.model.template import Scope
 from preflight.plan.planner import TargetPlan
 from preflight.ports.module import (
     ApplyResult,
@@ -156,7 +157,7 @@ async def run_async(
     control = RunControl(bus)
 
     @asynccontextmanager
-    async def open_modules(target: str) -> AsyncGenerator[Modules]:
+    async def open_modules(target: str, names: Scope) -> AsyncGenerator[Modules]:
         yield Modules(module)
 
     wiring = Wiring(

@@ -21,6 +21,7 @@ from preflight.events import (
 )
 from preflight.model.inventory import Host
 from preflight.model.playbook import TaskSpec
+from preflight.model.template import Scope
 from preflight.plan.planner import TargetPlan
 from preflight.ports.module import ApplyResult, Args, CheckResult, Module, TaskContext
 from preflight.ports.target import Target
@@ -97,7 +98,7 @@ class World:
         self.control = RunControl(bus)
 
         @asynccontextmanager
-        async def open_modules(target: str) -> AsyncGenerator[Modules]:
+        async def open_modules(target: str, names: Scope) -> AsyncGenerator[Modules]:
             yield Modules(self.log)
 
         wiring = Wiring(
