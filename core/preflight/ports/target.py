@@ -55,6 +55,13 @@ class KillReport(msgspec.Struct, frozen=True, kw_only=True):
 OnKill = Callable[[KillReport], None]
 
 
+class Become(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose rights an operation needs; the password is sudo's, for the account that logs in."""
+
+    user: str = "root"
+    password: str = ""
+
+
 class Target(Protocol):
     """A machine. Use it as an async context manager: entering connects and probes, once.
 
