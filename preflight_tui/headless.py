@@ -61,7 +61,9 @@ def _signals(control: RunControl) -> Generator[None]:
             os._exit(_CANCELLED)
         control.cancel("", "signal", kill=count == 2)
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup asked for it
+        numbers.append(signal.SIGHUP)
     for number in numbers:
         loop.add_signal_handler(number, caught)
     try:

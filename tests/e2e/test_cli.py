@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.command import HEADLESS, environment, preflight
 
+PLUGINS = Path(__file__).parents[2] / "plugins"
 PLAYBOOK = """\
     name: Site
     vars: {who: Bo}
@@ -162,6 +163,47 @@ def test_facts_are_what_the_target_reports(project: Path) -> None:
     data = json.loads(preflight(project, "facts", "a", "--output", "json").out)
     assert data["facts"]["a"]["os"]["family"] in ("linux", "darwin")
     assert "hostname:" in preflight(project, "facts", "b").out
+
+
+def test_a_target_without_an_answer_is_exit_1_and_hides_no_other(project: Path) -> None:
+    with (project / "preflight.yml").open("a", encoding="utf-8") as config:
+        config.write("    - {name: c, transport: ssh, address: 127.0.0.1, port: 1}\n")
+    done = preflight(project, "facts", "a", "c", "--output", "json")
+    data = json.loads(done.out)
+    assert (done.code, list(data["facts"]), list(data["unreachable"])) == (1, ["a"], ["c"])
+    assert done.err.startswith("c: ")
+
+
+def test_plugins_are_listed_with_what_was_negotiated(project: Path) -> None:
+    words = ("--plugin-dir", str(PLUGINS), "--plugin-dir-only", "--output", "json")
+    listed = preflight(project, "plugin", "list", *words)
+    found = {one["name"]: one for one in json.loads(listed.out)["plugins"]}
+    assert (listed.code, listed.err) == (0, "")
+    assert {"marker_file", "signage_sync", "slow_probe"} <= set(found)
+    assert {one["status"] for one in found.values()} == {"ready"}
+    one = preflight(project, "plugin", "info", "marker_file", *words[:3])
+    assert one.code == 0
+    for words_of_page in ("status           ready", "host offers      preflight", "negotiated"):
+        assert words_of_page in one.out
+
+
+def test_a_plugin_that_can_not_be_used_is_listed_with_its_reason(project: Path) -> None:
+    folder = project / "plugins"
+    folder.mkdir()
+    broken = folder / "preflight-plugin-broken"
+    broken.write_text("#!/bin/sh\necho no licence >&2\nexit 7\n", encoding="utf-8")
+    broken.chmod(0o755)
+    (folder / "preflight-plugin-plain").write_text("", encoding="utf-8")
+    words = ("--plugin-dir", str(folder), "--plugin-dir-only")
+    listed = preflight(project, "plugin", "list", *words)
+    assert listed.code == 1
+    assert "broken" in listed.out
+    assert "failed" in listed.out
+    assert "broken: plugin_start" in listed.err
+    assert "preflight-plugin-plain" in listed.err
+    info = preflight(project, "plugin", "info", "broken", *words)
+    assert info.code == 1
+    assert "no licence" in info.out
 
 
 def test_the_inventory_is_listed(project: Path) -> None:

@@ -69,6 +69,45 @@ def test_the_first_signal_cancels_and_the_record_is_complete_F38(
     assert elapsed_s < 5  # far above what it takes, far below the sleep
 
 
+def test_a_run_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
+    playbook = (
+        "tasks:\n"
+        "  - shell: {{cmd: sh, args: [-c, 'echo ready; while [ ! -e go ]; do sleep 0.05; done'], "
+        "working_dir: {folder}}}\n"
+    )
+    (tmp_path / "x.yml").write_text(playbook.format(folder=tmp_path), encoding="utf-8")
+    with Running(tmp_path, ["apply", "x.yml", "-v"], before=["nohup"]) as run:
+        run.until("ready")
+        run.send(signal.SIGHUP)
+        (tmp_path / "go").touch()
+        outcome = run.end()
+    assert outcome.code == 0
+    assert "cancel" not in outcome.out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_command_that_only_looks_leaves_nothing_behind(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    os.mkfifo(tmp_path / "told")
+    plugin = folder / "preflight-plugin-stuck"
+    plugin.write_text(
+        f"#!/bin/sh\ntrap '' TERM INT HUP\necho $$ >{tmp_path}/told\nwhile :; do sleep 0.1; done\n",
+        encoding="utf-8",
+    )
+    plugin.chmod(0o755)
+    words = ["plugin", "list", "--plugin-dir", str(folder), "--plugin-dir-only"]
+    with Running(tmp_path, words) as run:
+        pid = int((tmp_path / "told").read_text(encoding="utf-8"))
+        run.send(number)
+        outcome = run.end()
+    assert outcome.code == 130
+    assert outcome.err == ""
+    assert not is_running(pid)
+
+
 def test_the_third_signal_leaves_at_once_and_nothing_is_left(tmp_path: Path) -> None:
     with start(tmp_path, STUBBORN) as run:
         run.until("ready")

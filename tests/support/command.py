@@ -50,9 +50,9 @@ def preflight(
 class Running:
     """A command that goes on; its stdout is read line by line."""
 
-    def __init__(self, folder: Path, words: Sequence[str]) -> None:
+    def __init__(self, folder: Path, words: Sequence[str], *, before: Sequence[str] = ()) -> None:
         self._process = subprocess.Popen(
-            [HEADLESS, *words],
+            [*before, HEADLESS, *words],
             cwd=folder,
             env=environment(folder),
             stdin=subprocess.DEVNULL,
