@@ -164,7 +164,11 @@ class FakeHost:
 
     def frame(self, timeout: float = PATIENCE_S) -> Frame:
         """The next line of the plugin, which must be a JSON-RPC object."""
-        line = self.out.line(timeout)
+        try:
+            line = self.out.line(timeout)
+        except (EOFError, TimeoutError) as exc:
+            exc.add_note(f"stderr: {bytes(self.err.data)[-2000:]!r}, ended: {self.process.poll()}")
+            raise
         frame = json.loads(line)
         assert isinstance(frame, dict), line
         assert frame.get("jsonrpc") == "2.0", line  # pyright: ignore[reportUnknownMemberType]

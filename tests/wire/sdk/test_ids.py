@@ -178,3 +178,26 @@ def test_a_handle_is_closed_when_its_call_was_answered(spawn: Spawn) -> None:
     frame = host.frame()
     assert frame["id"] == 3
     assert str(frame["result"]).count("its handle is closed") == 2
+
+
+def test_an_op_of_a_thread_left_behind_does_not_keep_the_next_call_waiting(spawn: Spawn) -> None:
+    # P89
+    body = """
+    if args.get("leave"):
+        threading.Thread(target=lambda: handle.run_command("left"), daemon=True).start()
+        gate()
+    else:
+        handle.run_command("next")
+    """
+    host = spawn(body)
+    host.check(2, leave=True)
+    left = host.frame()
+    host.open_gate()
+    frames = [host.frame(), host.frame()]
+    assert sorted(f.get("method", "answer") == "cancel" for f in frames) == [False, True]
+    host.check(3)
+    op = host.frame()
+    assert op["params"] == {"script": "next"}
+    host.ran(left)
+    host.ran(op)
+    assert host.frame() == {"jsonrpc": "2.0", "id": 3, "result": {"needs_change": False}}
