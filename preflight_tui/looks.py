@@ -18,8 +18,9 @@ from preflight.engine import (
     gather_facts,
     hosts_for,
     inspect_plugins,
+    known_param_problems,
 )
-from preflight.errors import ConfigError, PreflightError, Problem
+from preflight.errors import ConfigError, PreflightError
 from preflight.events import decode
 from preflight.model.inventory import find_project
 from preflight.model.settings import Settings
@@ -35,9 +36,7 @@ _FACTS_AT_ONCE = 32
 
 def validate(prepared: Prepared, given: Namespace) -> int:
     """Say what is wrong, or that nothing is."""
-    problems: list[Problem] = undefined_vars(prepared.playbook, prepared.plans)
-    if problems:
-        raise ConfigError(problems)
+    _refuse_problems(prepared)
     count, targets = len(prepared.playbook.tasks), len(prepared.plans)
     if given.output == "json":
         _json({"playbook": prepared.playbook.name, "tasks": count, "targets": targets})
@@ -46,8 +45,16 @@ def validate(prepared: Prepared, given: Namespace) -> int:
     return 0
 
 
+def _refuse_problems(prepared: Prepared) -> None:
+    problems = undefined_vars(prepared.playbook, prepared.plans)
+    problems += known_param_problems(prepared)
+    if problems:
+        raise ConfigError(sorted(problems, key=lambda one: one.line))
+
+
 def plan(prepared: Prepared, given: Namespace) -> int:
     """Show each target's tasks in the order in which they would run."""
+    _refuse_problems(prepared)
     if given.output == "json":
         _json(
             [

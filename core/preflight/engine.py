@@ -16,7 +16,7 @@ import msgspec
 
 from preflight.bus import Bus, Sink
 from preflight.control import RunControl
-from preflight.errors import ConfigError, PreflightError, Reason
+from preflight.errors import ConfigError, PreflightError, Problem, Reason
 from preflight.events import Event
 from preflight.link.server import LinkServer
 from preflight.model.inventory import Host, Project, find_project, select
@@ -25,11 +25,13 @@ from preflight.model.settings import Settings
 from preflight.model.template import Scope, render
 from preflight.modules import BUILTINS
 from preflight.plan.planner import TargetPlan, plan
+from preflight.plugins.descriptors import DescriptorCache
 from preflight.plugins.discovery import Discovery, default_places, discover
 from preflight.plugins.inspect import Inspection, inspect
 from preflight.plugins.module import PluginModule
 from preflight.plugins.pool import PluginPool
 from preflight.plugins.protocol import RunData
+from preflight.plugins.schema import BadSchema, Schema
 from preflight.ports.module import Module
 from preflight.ports.target import Target
 from preflight.run.runner import Runner, RunOptions
@@ -185,6 +187,7 @@ class Engine:
                 dry_run=self._dry_run,
             ),
             config_of=config_of,
+            descriptors=DescriptorCache(),
         )
         return ModuleSet(prepared.discovery, pool)
 
@@ -229,7 +232,46 @@ async def inspect_plugins(
     discovery: Discovery, *, settings: Settings, emit: Callable[[Event], None] = lambda event: None
 ) -> list[Inspection]:
     """Start, ask and end every plugin that was found, all at once."""
-    return await inspect(discovery.plugins, emit=emit, settings=settings)
+    return await inspect(
+        discovery.plugins, emit=emit, settings=settings, descriptors=DescriptorCache()
+    )
+
+
+def known_param_problems(prepared: Prepared) -> list[Problem]:
+    """Hold the params of plugin tasks against what is known of the plugins; nothing is started.
+
+    A template stands for a value of any type, and a plugin that never ran here is not judged.
+    """
+    cache = DescriptorCache()
+    schemas: dict[str, Schema | None] = {}
+    problems: list[Problem] = []
+    for task in prepared.playbook.tasks:
+        if task.module in BUILTINS:
+            continue
+        if task.module not in schemas:
+            schemas[task.module] = _known_schema(prepared.discovery, task.module, cache)
+        schema = schemas[task.module]
+        wrong = schema.violations(task.params, templates=True) if schema is not None else []
+        problems += [
+            Problem(
+                f"task {task.name!r}: {task.module}: {words}",
+                file=str(prepared.playbook.path),
+                line=task.line,
+            )
+            for words in wrong
+        ]
+    return problems
+
+
+def _known_schema(discovery: Discovery, name: str, cache: DescriptorCache) -> Schema | None:
+    found = discovery.get(name)
+    known = cache.get(found) if found is not None else None
+    if known is None or known.params_schema is None:
+        return None
+    try:
+        return Schema(known.params_schema)
+    except BadSchema:
+        return None  # the run warns of it
 
 
 async def gather_facts(
@@ -270,6 +312,7 @@ __all__ = [
     "gather_facts",
     "hosts_for",
     "inspect_plugins",
+    "known_param_problems",
     "new_run_id",
     "prepare",
     "version",

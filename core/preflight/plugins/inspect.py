@@ -11,6 +11,7 @@ from preflight.control import finish
 from preflight.errors import PluginError
 from preflight.events import Event, TargetInfo
 from preflight.model.settings import Settings
+from preflight.plugins.descriptors import DescriptorCache
 from preflight.plugins.discovery import Found
 from preflight.plugins.protocol import Handshake
 from preflight.plugins.session import Session
@@ -29,7 +30,11 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def inspect(
-    plugins: Sequence[Found], *, emit: Callable[[Event], None], settings: Settings
+    plugins: Sequence[Found],
+    *,
+    emit: Callable[[Event], None],
+    settings: Settings,
+    descriptors: DescriptorCache | None = None,
 ) -> list[Inspection]:
     """Start, ask and end every plugin, in parallel and in the given order.
 
@@ -37,7 +42,12 @@ async def inspect(
     """
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_inspect(found, emit, settings, group)) for found in plugins]
-    return [task.result() for task in tasks]
+    inspections = [task.result() for task in tasks]
+    if descriptors is not None:
+        for one in inspections:
+            if one.handshake is not None:
+                descriptors.put(one.found, one.handshake)
+    return inspections
 
 
 async def _inspect(

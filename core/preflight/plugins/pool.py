@@ -13,6 +13,7 @@ from preflight.control import finish
 from preflight.errors import PluginError, Reason
 from preflight.events import Event, PluginFailed, PluginWarning
 from preflight.model.settings import Settings
+from preflight.plugins.descriptors import DescriptorCache
 from preflight.plugins.discovery import Found
 from preflight.plugins.protocol import Handshake, RunData
 from preflight.plugins.schema import BadSchema, Schema
@@ -34,12 +35,14 @@ class PluginPool:
         settings: Settings,
         run: RunData | None = None,
         config_of: Callable[[str], Mapping[str, object]] = lambda plugin: {},
+        descriptors: DescriptorCache | None = None,
     ) -> None:
         self._target = target
         self._emit = emit
         self._settings = settings
         self._run = run
         self._config_of = config_of
+        self._descriptors = descriptors
         self._schemas: dict[tuple[str, str], Schema | None] = {}
         self._sessions: dict[str, Session] = {}
         self._crashes: dict[str, int] = {}
@@ -180,7 +183,9 @@ class PluginPool:
                 config=self._config_of(found.name),
                 on_handshake=lambda handshake: self._check_config(found, handshake),
             )
-            await session.initialize(ctx.target.info)
+            handshake = await session.initialize(ctx.target.info)
+            if self._descriptors is not None:
+                self._descriptors.put(found, handshake)
         except PluginError as exc:
             self._failed[found.name] = exc
             self._emit(

@@ -101,6 +101,11 @@ class Wire:
         """Whether the process is there and the wire is whole."""
         return not self.peer.closed and not self.process.has_exited()
 
+    @property
+    def _is_over(self) -> bool:
+        """Whether the call that is bound was answered: its task was not woken up yet."""
+        return not self.peer.machine.waits_for(self._call_id)
+
     def bind(self, ctx: TaskContext | None, on_results: OnResults | None = None) -> None:
         """Credit output, items and handle operations to this call from now on."""
         self.ctx = ctx
@@ -151,6 +156,8 @@ class Wire:
     def on_request(self, request: Request) -> None:
         """Serve a handle operation."""
         if self.target:
+            if self._is_over:
+                self.ops.bind(None)
             self.ops.start(request)
         else:
             self.ops.refuse_unbound(request)
@@ -198,7 +205,8 @@ class Wire:
         self.peer.close("its process has exited")
 
     def _on_output(self, said: OutputParams) -> None:
-        if self.ctx is None or (said.parent is not None and said.parent != self._call_id):
+        parent = self._call_id if said.parent is None else said.parent
+        if self.ctx is None or self._is_over or parent != self._call_id:
             self.warnings.stray_output(said.line)
             return
         ctx = self.ctx if said.index is None else self.ctx.for_item(said.index)
