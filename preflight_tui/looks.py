@@ -7,6 +7,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import yaml
@@ -20,7 +21,7 @@ from preflight.engine import (
     inspect_plugins,
     known_param_problems,
 )
-from preflight.errors import ConfigError, PreflightError
+from preflight.errors import ConfigError, PreflightError, Problem
 from preflight.events import decode
 from preflight.model.inventory import find_project
 from preflight.model.settings import Settings
@@ -36,7 +37,7 @@ _FACTS_AT_ONCE = 32
 
 def validate(prepared: Prepared, given: Namespace) -> int:
     """Say what is wrong, or that nothing is."""
-    _refuse_problems(prepared)
+    _refuse([*undefined_vars(prepared.playbook, prepared.plans), *known_param_problems(prepared)])
     count, targets = len(prepared.playbook.tasks), len(prepared.plans)
     if given.output == "json":
         _json({"playbook": prepared.playbook.name, "tasks": count, "targets": targets})
@@ -45,16 +46,14 @@ def validate(prepared: Prepared, given: Namespace) -> int:
     return 0
 
 
-def _refuse_problems(prepared: Prepared) -> None:
-    problems = undefined_vars(prepared.playbook, prepared.plans)
-    problems += known_param_problems(prepared)
+def _refuse(problems: list[Problem]) -> None:
     if problems:
         raise ConfigError(sorted(problems, key=lambda one: one.line))
 
 
 def plan(prepared: Prepared, given: Namespace) -> int:
     """Show each target's tasks in the order in which they would run."""
-    _refuse_problems(prepared)
+    _refuse(known_param_problems(prepared))
     if given.output == "json":
         _json(
             [
@@ -99,7 +98,7 @@ def facts(given: Namespace) -> int:
         errors = {name: {"reason": exc.reason, "error": exc.message} for name, exc in failed}
         _json({"facts": trees, "unreachable": errors})
     elif trees:
-        dump: Callable[..., str] = yaml.safe_dump  # pyright: ignore[reportUnknownMemberType]  # half typed
+        dump = cast("Callable[..., str]", yaml.safe_dump)  # pyright: ignore[reportUnknownMemberType]  # half typed
         _print(dump(trees, sort_keys=False, allow_unicode=True).rstrip())
     for name, exc in failed:
         print(f"{name}: {plain(exc.message)}", file=sys.stderr)  # noqa: T201 what went wrong
