@@ -6,6 +6,7 @@ Source: Jinja2's sandbox refuses private attributes only; here nothing is reacha
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
@@ -14,10 +15,10 @@ from jinja2.exceptions import TemplateError
 from jinja2.runtime import Context, LoopContext, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from preflight.model.values import Missing, as_map, as_text, compare, plain, truth
+from preflight.model.values import MAX_TEXT, Missing, as_map, as_text, compare, plain, truth
 
-MAX_TEXT = 16 * 1024 * 1024  # characters that one text may render to
-_MAX_MADE = 100_000  # items or characters that one `*`, and items that one range, may make
+_MAX_MADE = 100_000  # characters that one `*`, and numbers that one range, may make
+_MAX_DIGITS = 15  # that a number may be rounded to
 _MAX_BITS = 4096  # of an integer
 BUDGET = "_loops_left"
 
@@ -74,7 +75,8 @@ class Dialect(ImmutableSandboxedEnvironment):
         filters = cast("dict[str, object]", self.filters)
         known = {name: filters[name] for name in _FILTERS}
         filters.clear()
-        filters.update(known, tojson=_tojson, replace=_replace, bool=truth)
+        filters.update(known, tojson=_tojson, replace=_replace, bool=truth, string=as_text)
+        filters.update(join=_join, sum=_sum, round=_round)
         filters.update(_truth=truth, _counted=_counted)
         cast("dict[str, object]", self.tests)["_compare"] = compare
 
@@ -167,12 +169,41 @@ def _replace(value: object, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
+def _join(items: Iterable[object], separator: str = "") -> str:
+    texts: list[str] = []
+    left = MAX_TEXT
+    for item in items:
+        texts.append(str(as_text(item)))
+        left -= len(texts[-1]) + len(separator)
+        if left < 0:
+            raise TemplateError(f"join gives more than {MAX_TEXT} characters")
+    return separator.join(texts)
+
+
+def _sum(items: Iterable[object], start: object = 0) -> float:
+    total = 0.0 if isinstance(start, float) else 0
+    for number in (start, *items):
+        if not isinstance(number, int | float):
+            raise TemplateError("sum adds numbers only")
+        total += number
+    return total
+
+
+def _round(value: float, digits: int = 0, method: str = "common") -> float:
+    if not 0 <= digits <= _MAX_DIGITS or method not in ("common", "ceil", "floor"):
+        raise TemplateError(f"round takes 0 to {_MAX_DIGITS} digits, and common, ceil or floor")
+    if method == "common":
+        return round(value, digits)
+    cut = math.ceil if method == "ceil" else math.floor
+    return cut(value * 10**digits) / 10**digits
+
+
 def _bound_product(left: object, right: object) -> None:
     for one, times in ((left, right), (right, left)):
-        if isinstance(one, str | list | tuple) and isinstance(times, int):
-            if len(cast("list[object]", one)) * times > _MAX_MADE:
-                raise TemplateError(f"* makes more than {_MAX_MADE} items")
-            return
+        if isinstance(one, list | tuple):
+            raise TemplateError("a list can't be multiplied")
+        if isinstance(one, str) and isinstance(times, int) and len(one) * times > _MAX_MADE:
+            raise TemplateError(f"* makes more than {_MAX_MADE} characters")
     if isinstance(left, int) and isinstance(right, int):
         _bound_bits(left.bit_length() + right.bit_length())
 

@@ -16,11 +16,11 @@ from jinja2.exceptions import TemplateError, TemplateSyntaxError, UndefinedError
 from jinja2.meta import find_undeclared_variables
 
 from preflight.errors import PreflightError
-from preflight.model.dialect import BUDGET, MAX_TEXT, Dialect
+from preflight.model.dialect import BUDGET, Dialect
 from preflight.model.lazy import Lazy, Vars
 from preflight.model.rewriter import Rewriter
 from preflight.model.template import Scope, template_error
-from preflight.model.values import Missing, plain, truth
+from preflight.model.values import MAX_TEXT, Missing, plain, truth
 
 _ROOTS = ("vars", "facts", "env", "target")
 _MAX_LOOPS = 100_000

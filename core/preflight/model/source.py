@@ -20,7 +20,7 @@ Path_: TypeAlias = Sequence[str | int]
 """Where a value is in a document: keys and indexes from the top."""
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
-_MAX_VALUES = 1_000_000  # what aliases may blow a file up to; 10,000 targets with vars are 200,000
+_MAX_VALUES = 500_000  # what aliases may blow a file up to; 10,000 targets with vars are 200,000
 
 # A number is one only if it is written as it would be printed again: 0644, 1e3, 1.10, +1 and 1_000
 # are text, so that no value ever changes its looks on the way to a target.

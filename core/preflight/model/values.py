@@ -11,6 +11,11 @@ from jinja2.runtime import StrictUndefined, Undefined
 
 from preflight.model.suggest import did_you_mean
 
+MAX_TEXT = 16 * 1024 * 1024
+"""Characters that one text may render to."""
+
+_ITEM_COST = 64  # characters that an item counts for: so some 260,000 items at most
+
 _FALSE_WORDS = {"", "false", "no", "off", "0"}
 
 
@@ -94,17 +99,31 @@ def as_text(value: object) -> str | Undefined:
 
 
 def plain(value: object) -> object:
-    """Give a value made of plain maps and lists; a missing one is an error."""
-    if isinstance(value, Missing):
-        value.refuse()
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, Mapping):
-        items = cast("Mapping[str, object]", value).items()
-        return {str(key): plain(item) for key, item in items}
-    if hasattr(value, "__iter__"):
-        return [plain(item) for item in cast("Iterable[object]", value)]
-    raise TemplateError(f"gives a {type(value).__name__}, which is no value: is () missing?")
+    """Give a value made of plain maps and lists; a missing one, or one that is huge, is an error.
+
+    Lists may share their items: what is small in memory can be endless when it is written out.
+    """
+    return _Plain().of(value)
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self._left = MAX_TEXT
+
+    def of(self, value: object) -> object:
+        self._left -= _ITEM_COST + (len(value) if isinstance(value, str) else 0)
+        if self._left < 0:
+            raise TemplateError(f"gives more than {MAX_TEXT} characters, or as many items")
+        if isinstance(value, Missing):
+            value.refuse()
+        if value is None or isinstance(value, str | bool | int | float):
+            return value
+        fields = as_map(value)
+        if fields is not None:
+            return {str(key): self.of(item) for key, item in fields.items()}
+        if hasattr(value, "__iter__"):
+            return [self.of(item) for item in cast("Iterable[object]", value)]
+        raise TemplateError(f"gives a {type(value).__name__}, which is no value: is () missing?")
 
 
 def as_map(value: object) -> Mapping[str, object] | None:

@@ -61,6 +61,13 @@ SCOPE = Scope(
         ("{{ vars.text > 4 }}", True),
         ("{{ vars.items | join('-') }}", "a-Bo"),
         ("{{ vars['n'] + 1 }}", 6),
+        ("{{ '-' * 3 }}", "---"),
+        ("{{ [1, 2.5] | sum }}", 3.5),
+        ("{{ 1.26 | round(1) }}", 1.3),
+        ("{{ 1.21 | round(1, 'ceil') }}", 1.3),
+        ("{{ [1, true] | join(', ') }}", "1, true"),
+        ("{{ vars.who | replace('B', 'M') }}", "Mo"),
+        ("{{ vars.cfg | tojson }}", '{"root": "/srv", "logs": "/srv/logs"}'),
         ("{{ vars.nope.deep | default('d') }}", "d"),
         ("{{ facts.disks[0].path }}", "/"),
         ("{{ target.name }}", "web-1"),
@@ -142,6 +149,11 @@ def test_what_can_not_be_rendered_says_why(text: str, said: str) -> None:
         "{{ range(10**9) }}",
         "{{ range(100000) | map('string') | join | length * 10**9 }}x{{ 'x' * 10**9 }}",
         "{{ [0] * 10**9 }}",
+        "{{ 1.5 | round(10**9, 'ceil') }}",
+        "{{ [[1], [2]] | sum(start=[]) }}",
+        "{{ range(99999) | map('replace', '1', 'x' * 99999) | join }}",
+        "{{ range(99999) | map('replace', '1', 'x' * 99999) }}",
+        "{{ vars.who * vars.items }}",
         "{{ 10**(10**10) }}",
         "{{ '%9999999999d' % 1 }}",
         "{{ 'x'.center(10**9) }}",
@@ -166,6 +178,14 @@ def test_vars_that_double_are_bounded() -> None:
     }
     with pytest.raises(PreflightError, match="characters"):
         render("{{ vars.v0 }}", Scope(vars={**doubling, "v30": "x" * 1000}))
+
+
+def test_lists_that_share_their_items_are_bounded() -> None:
+    levels = range(12)
+    shared: dict[str, object] = {f"v{n}": [f"{{{{ vars.v{n + 1} }}}}"] * 10 for n in levels}
+    for text in ("{{ vars.v0 }}", "x{{ vars.v0 }}", "{{ vars.v0 | string }}"):
+        with pytest.raises(PreflightError, match="characters"):
+            render(text, Scope(vars={**shared, f"v{len(levels)}": "x"}))
 
 
 def test_a_long_chain_of_vars_is_an_error_and_no_crash() -> None:
