@@ -185,9 +185,7 @@ class _Reader:
         looping = fields.get("for_each") is not None
         names = (sound.loop_var, "index") if looping else ()
         self.templates(place, params, names)
-        self.templates((*base, "name"), fields.get("name"))
-        self.templates((*base, "for_each"), fields.get("for_each"))
-        self._when((*base, "when"), fields.get("when"), names)
+        self._texts_of(base, fields, names)
         become = self._become((*base, "become"), fields.get("become"))
         return TaskSpec(
             key="",
@@ -224,11 +222,14 @@ class _Reader:
             self.problems.append(self._source.problem(said, at))
         return inline[0] if inline else _text(fields.get("module"))
 
-    def _when(self, path: _Path, value: object, names: tuple[str, ...]) -> None:
-        text = value if isinstance(value, str) else None
-        said = "" if text is None else check_template(text, condition=True, names=names)
-        if said:
-            self.problems.append(self._source.problem(said, path))
+    def _texts_of(self, base: _Path, fields: dict[str, object], names: tuple[str, ...]) -> None:
+        self.templates((*base, "name"), fields.get("name"))
+        self.templates((*base, "for_each"), fields.get("for_each"))
+        when = fields.get("when")
+        if isinstance(when, str):
+            said = check_template(when, condition=True, names=names)
+            if said:
+                self.problems.append(self._source.problem(said, (*base, "when")))
 
     def _become(self, path: _Path, value: object) -> object:
         if _is_map(value):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 import msgspec
@@ -53,15 +53,7 @@ def plan(
     :class:`ConfigError` with every cycle, unknown module and override that makes no sense.
     """
     kinds = {task.module: known(task.module) for task in playbook.tasks}
-    problems = _unknown_modules(playbook, kinds, known)
-    cycle = find_cycle(playbook.tasks)
-    if cycle:
-        problems.append(_at(playbook, cycle[0], cycle_message(cycle)))
-    for text in overrides:
-        try:
-            parse_override(text)
-        except ConfigError as exc:
-            problems.extend(exc.problems)
+    problems = [*_unknown_modules(playbook, kinds, known), *_impossible(playbook, overrides)]
     if problems:
         raise ConfigError(problems)
     tasks = order(playbook.tasks)
@@ -119,6 +111,17 @@ def _needs_facts(tasks: Sequence[TaskSpec], scope: dict[str, object]) -> bool:
     templates += [text for task in tasks for text in _texts(task.for_each) if "{{" in text]
     from_files = any("content_template" in task.params for task in tasks)
     return from_files or any(_FACTS.search(text) for text in templates)
+
+
+def _impossible(playbook: Playbook, overrides: Sequence[str]) -> Iterator[Problem]:
+    cycle = find_cycle(playbook.tasks)
+    if cycle:
+        yield _at(playbook, cycle[0], cycle_message(cycle))
+    for text in overrides:
+        try:
+            parse_override(text)
+        except ConfigError as exc:
+            yield from exc.problems
 
 
 def _unknown_modules(
