@@ -22,7 +22,8 @@ SHELLS = [
         argv,
         id=name,
         marks=pytest.mark.skipif(
-            shutil.which(argv[0]) is None, reason=f"{argv[0]} is not installed: the walk isn't tried in it"
+            shutil.which(argv[0]) is None,
+            reason=f"{argv[0]} is not installed: the walk isn't tried in it",
         ),
     )
     for name, argv in _SHELLS.items()
@@ -71,7 +72,9 @@ def record(folder: Path, entries: list[Entry]) -> Path:
     return folder
 
 
-def walk(shell: list[str], proc: Path, call: str, *, stubborn: str = "", setup: str = "") -> list[str]:
+def walk(
+    shell: list[str], proc: Path, call: str, *, stubborn: str = "", setup: str = ""
+) -> list[str]:
     """Run ``call`` over the recorded tree; gives the lines that were said and signalled."""
     script = f"{WALK}{_NOTED}pf_proc='{proc}' stubborn='{stubborn}'\n{setup}\n{call}\n"
     done = subprocess.run(

@@ -15,7 +15,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ from preflight.targets.posix_kill import MARK
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 SUDO = shutil.which("sudo")
-PASSWORD = "it's a \"$HOME\" \\ pässword; 秘密"
+PASSWORD = 'it\'s a "$HOME" \\ pässword; 秘密'
 """The password of the accounts ``asks`` and ``plain``: all that a shell could trip over."""
 
 ACCOUNTS = {"free": 47001, "asks": 47002, "plain": 47003}
@@ -103,7 +103,9 @@ class Sshd:
         """A file that knows this server."""
         path = self.folder / name
         line = self.host_key.export_public_key("openssh").decode().split(" ", 2)
-        path.write_text(f"[{self.address}]:{self.port} {line[0]} {line[1].strip()}\n", encoding="ascii")
+        path.write_text(
+            f"[{self.address}]:{self.port} {line[0]} {line[1].strip()}\n", encoding="ascii"
+        )
         return path
 
     def processes(self) -> list[Seen]:
@@ -120,9 +122,9 @@ class Sshd:
                 marked = f"{MARK}=".encode() in (entry / "environ").read_bytes()
             except OSError:
                 continue
-            if state not in b"ZX" and (marked or (self.isolated and not command.startswith("sshd"))):
-                if SSHD not in command:
-                    found.append(Seen(int(entry.name), command, marked))
+            theirs = command.startswith("sshd") or SSHD in command
+            if state not in b"ZX" and (marked or (self.isolated and not theirs)):
+                found.append(Seen(int(entry.name), command, marked))
         return found
 
     def ops(self) -> list[Seen]:
@@ -151,7 +153,7 @@ class Sshd:
 
 
 @contextmanager
-def sshd(*lines: str, isolated: bool | None = None) -> Iterator[Sshd]:
+def sshd(*lines: str, isolated: bool | None = None) -> Generator[Sshd]:
     """Start a server with these lines in its configuration; all of it is gone afterwards."""
     separate = not why_no_accounts() if isolated is None else isolated
     folder = Path(tempfile.mkdtemp(prefix="preflight-sshd-"))
@@ -177,14 +179,18 @@ def sshd(*lines: str, isolated: bool | None = None) -> Iterator[Sshd]:
 
 
 def _write_keys(folder: Path) -> asyncssh.SSHKey:
-    host_key = asyncssh.generate_private_key("ssh-ed25519")
-    host_key.write_private_key(str(folder / "host_key"))
-    (folder / "host_key").chmod(0o600)
-    client = asyncssh.generate_private_key("ssh-ed25519")
-    client.write_private_key(str(folder / "client_key"))
-    (folder / "client_key").chmod(0o600)
-    client.write_public_key(str(folder / "authorized_keys"))
+    host_key = new_key(folder / "host_key")
+    client = new_key(folder / "client_key")
+    (folder / "authorized_keys").write_bytes(client.export_public_key())
     return host_key
+
+
+def new_key(path: Path) -> asyncssh.SSHKey:
+    """Make an Ed25519 key and write its private half."""
+    key = asyncssh.generate_private_key("ssh-ed25519")  # pyright: ignore[reportUnknownMemberType]  # asyncssh
+    path.write_bytes(key.export_private_key())
+    path.chmod(0o600)
+    return key
 
 
 def _write_accounts(folder: Path) -> None:
@@ -208,7 +214,12 @@ def _write_accounts(folder: Path) -> None:
     for name, lines in {"passwd": passwd, "group": group, "shadow": shadow}.items():
         (etc / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     (etc / "shadow").chmod(0o600)
-    rules = ["Defaults env_reset", "root ALL=(ALL) ALL", "asks ALL=(ALL) ALL", "free ALL=(ALL) NOPASSWD: ALL"]
+    rules = [
+        "Defaults env_reset",
+        "root ALL=(ALL) ALL",
+        "asks ALL=(ALL) ALL",
+        "free ALL=(ALL) NOPASSWD: ALL",
+    ]
     (etc / "sudoers").write_text("\n".join(rules) + "\n", encoding="ascii")
     (etc / "sudoers").chmod(0o440)
 
@@ -224,7 +235,9 @@ def _hash(password: str) -> str:
     return done.stdout.decode().strip()
 
 
-def _start(folder: Path, host_key: asyncssh.SSHKey, lines: list[str], separate: bool) -> Sshd | None:
+def _start(
+    folder: Path, host_key: asyncssh.SSHKey, lines: list[str], separate: bool
+) -> Sshd | None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -8,9 +8,11 @@ from preflight.errors import TargetUnreachable
 from preflight.model.inventory import Host
 from preflight.ports.target import Target
 from preflight.targets.local import LocalTarget
+from preflight.targets.ssh import SshTarget
 
 TRANSPORTS: dict[str, Callable[[Host], Target]] = {
     "local": lambda host: LocalTarget(host.name),
+    "ssh": SshTarget,
 }
 
 

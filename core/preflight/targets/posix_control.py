@@ -65,13 +65,12 @@ pf_forget() {
   pf_ops=$pf_kept
 }
 
-# Sets pf_since and pf_b for op $1: as registered, as the leader $2 says of itself, or unknown.
+# Sets pf_since and pf_b for op $1: as registered, as its leader $2 says of itself, or by its mark.
 pf_look() {
-  pf_since=$pf_born
   for pf_row in $pf_ops; do
     case $pf_row in "$1:$2":*) pf_since=${pf_row##*:}; return ;; esac
   done
-  if ! pf_ours "$2" "$1"; then pf_b=- pf_since=$pf_born; fi
+  if ! pf_ours "$2" "$1"; then pf_b=- && pf_oldest_carrier "$1"; fi
 }
 
 # The controller is gone: ends what is registered, and what the work shell is waiting for.

@@ -69,10 +69,16 @@ pf_snapshot() {
   done
 }
 
+# An operation's id, 16 hexadecimal digits: a shorter one would be the beginning of others.
+pf_id() {
+  case $1 in *[!0-9a-f]*) return 1 ;; esac
+  [ "${#1}" -eq 16 ]
+}
+
 # The pids of pf_rows whose environment carries the op's mark, in pf_marked.
 pf_carriers() {
   pf_marked=' '
-  case $1 in '' | -) return ;; esac
+  pf_id "$1" || return 0
   pf_files=
   for pf_row in $pf_rows; do pf_files="$pf_files $pf_proc/${pf_row%%:*}/environ"; done
   [ -n "$pf_files" ] || return
@@ -155,16 +161,29 @@ pf_wait() {
   done
 }
 
-# Is $1 the leader of an op of ours: a child of the work shell, or marked with the op $2?
+# Is $1 the leader of the op $2? Its start is in pf_since then. It is a child of the work shell
+# that is younger than this shell, or it carries the op's mark, whatever its age.
 pf_ours() {
   pf_stat "$1" || return 1
-  [ "$pf_start" -ge "$pf_born" ] || return 1
   case $pf_safe in *" $1 "*) return 1 ;; esac
-  pf_since=$pf_start
-  if [ "$pf_ppid" = "$pf_shell" ]; then
-    pf_stat "$pf_shell" && [ "$pf_start" = "$pf_shell_start" ] && return 0
+  pf_since=$pf_start pf_parent=$pf_ppid
+  if pf_number "$pf_shell" && [ "$pf_parent" = "$pf_shell" ] && [ "$pf_since" -ge "$pf_born" ]; then
+    if pf_stat "$pf_shell" && [ "$pf_start" = "$pf_shell_start" ]; then return 0; fi
   fi
-  grep -q -F -e "$pf_mark=$2" "$pf_proc/$1/environ" 2>/dev/null
+  pf_id "$2" && grep -q -F -e "$pf_mark=$2" "$pf_proc/$1/environ" 2>/dev/null
+}
+
+# The start of the oldest process that carries the mark of op $1, in pf_since; else pf_born.
+pf_oldest_carrier() {
+  pf_since=$pf_born
+  pf_snapshot 0
+  pf_carriers "$1"
+  for pf_row in $pf_rows; do
+    IFS=:
+    set -- $pf_row
+    IFS=' '
+    case $pf_marked in *" $1 "*) if [ "$4" -lt "$pf_since" ]; then pf_since=$4; fi ;; esac
+  done
 }
 
 # op, leader or -, oldest, grace in hundredths of a second: TERM, grace, KILL; says what is left.

@@ -63,10 +63,16 @@ def quote(data: bytes) -> bytes:
     return b"'" + data.replace(b"'", b"'\\''") + b"'"
 
 
-def boot_text(token: str) -> bytes:
-    """Give what a fresh ``sh`` reads first; it answers with its pid, ``W pid``, as a mark."""
+def boot_text(token: str, first: str = "") -> bytes:
+    """Give what a fresh ``sh`` reads first, and a first script for the same flight.
+
+    The answer on stdout: a mark ``S``, what ``first`` prints, and ``W pid`` with the shell's own
+    pid; on stderr a bare mark. What login files print comes before ``S``.
+    """
+    run = f"( {first}\n) </dev/null 2>/dev/null\n" if first else ""
+    begin = f"printf '\\036{token} S\\n'\n"
     ready = f"printf '\\036{token} W %s\\n' \"$$\"; printf '\\036{token}\\n' >&2\n"
-    return (_BOOT + ready).encode()
+    return (_BOOT + begin + run + ready).encode()
 
 
 def operation_text(

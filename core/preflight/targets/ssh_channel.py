@@ -21,7 +21,10 @@ class Channel(asyncssh.SSHClientSession[bytes]):
     """Hands each packet on at once; never waits and never buffers."""
 
     def __init__(
-        self, on_out: Callable[[bytes], None], on_err: Callable[[bytes], None], on_closed: Callable[[], None]
+        self,
+        on_out: Callable[[bytes], None],
+        on_err: Callable[[bytes], None],
+        on_closed: Callable[[], None],
     ) -> None:
         self.closed = asyncio.Event()
         self.exit_code: int | None = None
@@ -45,13 +48,11 @@ class Channel(asyncssh.SSHClientSession[bytes]):
         Raises :class:`ChannelRefused` where the server has no room for one,
         :class:`TargetUnreachable` where the connection does not answer.
         """
+        session = cls(on_out, on_err, on_closed)
         try:
             async with asyncio.timeout(OPEN_S):
-                _, session = await connection.create_session(
-                    lambda: cls(on_out, on_err, on_closed),
-                    command,
-                    encoding=None,
-                    request_pty=False,
+                await connection.create_session(  # pyright: ignore[reportUnknownMemberType]  # asyncssh leaves the kind of data open
+                    lambda: session, command, encoding=None, request_pty=False
                 )
         except asyncssh.ChannelOpenError as exc:
             if connection.is_closed():
@@ -64,7 +65,7 @@ class Channel(asyncssh.SSHClientSession[bytes]):
     def write(self, data: bytes) -> None:
         """Send; what is written after the end is dropped."""
         if self._channel is not None and not self.closed.is_set():
-            self._channel.write(data)
+            self._channel.write(data)  # pyright: ignore[reportUnknownMemberType]  # idem
 
     def close(self) -> None:
         """End the channel, and with it the program's stdin."""

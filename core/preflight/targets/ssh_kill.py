@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import asyncssh
 import msgspec
 
+from preflight.errors import TargetUnreachable
 from preflight.targets.marks import MarkCutter
 from preflight.targets.posix_control import BEAT_S, control_program
 from preflight.targets.posix_shell import new_token
 from preflight.targets.ssh_channel import Channel
+from preflight.targets.ssh_shell import Entry, Noise
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +33,7 @@ class ControlShell:
         self._waiting: dict[str, asyncio.Future[Ended]] = {}
         self._held: list[bytes] | None = []
         self._channel: Channel | None = None
+        self._hear: Callable[[bytes], None] = _ignore
         self._timer: asyncio.TimerHandle | None = None
         self._cutter = MarkCutter(self._token, _ignore, self._on_mark)
 
@@ -38,15 +42,34 @@ class ControlShell:
         """Whether it is there to be asked."""
         return self.can_find and self._channel is not None and not self._channel.closed.is_set()
 
-    async def open(self, connection: asyncssh.SSHClientConnection, *, command: str = "exec /bin/sh") -> None:
-        """Start it; returns before it listens. Raises as :meth:`Channel.open`."""
+    async def open(
+        self,
+        connection: asyncssh.SSHClientConnection,
+        *,
+        within_s: float,
+        entry: Entry | None = None,
+    ) -> None:
+        """Start it; returns before it listens. Raises as :meth:`Channel.open` and ``entry``."""
+        noise = Noise()
+        way = entry or Entry()
+        self._hear = noise.add
         self._channel = await Channel.open(
             connection,
-            command,
-            on_out=self._cutter.feed,
-            on_err=_ignore,
+            way.command,
+            on_out=self._on_out,
+            on_err=self._on_err,
             on_closed=self._on_closed,
         )
+        try:
+            async with asyncio.timeout(within_s):
+                await way.pass_through(self._channel, noise)
+        except TimeoutError as exc:
+            self._channel.close()
+            raise TargetUnreachable(f"no answer from /bin/sh within {within_s:g} s") from exc
+        except BaseException:
+            self._channel.close()
+            raise
+        self._hear = _ignore
         self._channel.write(control_program(self._token, beat_s=self._beat_s).encode())
         self._beat()
 
@@ -104,6 +127,13 @@ class ControlShell:
             self._timer.cancel()
             self._timer = None
 
+    def _on_out(self, data: bytes) -> None:
+        self._hear(data)
+        self._cutter.feed(data)
+
+    def _on_err(self, data: bytes) -> None:
+        self._hear(data)
+
     def _on_mark(self, words: list[str]) -> None:
         match words:
             case ["C"]:
@@ -121,6 +151,7 @@ class ControlShell:
                 pass
 
     def _on_closed(self) -> None:
+        self._hear(b"")
         self._stop_beating()
         for answer in self._waiting.values():
             answer.cancel()
@@ -129,5 +160,3 @@ class ControlShell:
 
 def _ignore(_data: bytes) -> None:
     """What is no mark is nobody's."""
-
-

@@ -12,7 +12,43 @@ from preflight.targets.marks import MarkCutter
 from preflight.targets.posix_shell import boot_text, new_token
 from preflight.targets.ssh_channel import Channel
 
-_KEPT_NOISE_BYTES = 2000  # what a login shell says instead of starting ours, for the message
+_KEPT_NOISE = 2000  # what a login shell says instead of starting ours, for the message
+
+
+class Noise:
+    """What a shell says before it is ours."""
+
+    def __init__(self) -> None:
+        self._chunks: list[bytes] = []
+        self._more = asyncio.Event()
+
+    @property
+    def text(self) -> str:
+        """All of it, bad bytes replaced."""
+        return b"".join(self._chunks).decode("utf-8", "replace")
+
+    def add(self, data: bytes) -> None:
+        """Take more of it; nothing says that the shell has ended."""
+        self._chunks.append(data)
+        self._more.set()
+
+    def clear(self) -> None:
+        """Forget what was said."""
+        self._chunks.clear()
+
+    async def wait_more(self) -> None:
+        """Wait for more, or for the end."""
+        self._more.clear()
+        await self._more.wait()
+
+
+class Entry:
+    """How a shell is reached: here by a plain ``sh``; under sudo there is a door to pass."""
+
+    command = "exec /bin/sh"
+
+    async def pass_through(self, channel: Channel, said: Noise) -> None:
+        """Wait until it is a shell that reads what is written; ``said`` grows meanwhile."""
 
 
 class Operation:
@@ -27,6 +63,8 @@ class Operation:
     ) -> None:
         self.token = token
         self.pid = 0
+        self.on_begin: Callable[[], None] = _nothing
+        self.on_lost: Callable[[], None] = _nothing
         self.code: int | None = None
         self.started = asyncio.Event()
         self.ended = asyncio.Event()
@@ -41,9 +79,12 @@ class Operation:
         self.err.close()
         self.started.set()
         self.ended.set()
+        self.on_lost()
 
     def _out_mark(self, words: list[str]) -> None:
         match words:
+            case ["S"]:
+                self.on_begin()
             case ["P" | "W", pid] if pid.isdigit():
                 self.pid = int(pid)
                 self.started.set()
@@ -81,22 +122,36 @@ class WorkShell:
         return self._channel is not None and not self._channel.closed.is_set() and not self.spoilt
 
     async def open(
-        self, connection: asyncssh.SSHClientConnection, *, within_s: float, command: str = "exec /bin/sh"
-    ) -> None:
-        """Start the shell and wait for its first word.
+        self,
+        connection: asyncssh.SSHClientConnection,
+        *,
+        within_s: float,
+        first: str = "",
+        entry: Entry | None = None,
+    ) -> str:
+        """Start the shell, wait for its first word, and give what the script ``first`` printed.
 
         What login files print before it is passed over. Raises :class:`TargetError` when the
-        account's login shell starts no ``sh``; as :meth:`Channel.open` else.
+        account's login shell starts no ``sh``, or what ``entry`` raises; else as
+        :meth:`Channel.open`.
         """
-        noise: list[bytes] = []
-        boot = Operation(new_token(), noise.append, noise.append)
+        noise = Noise()
+        boot = Operation(new_token(), noise.add, noise.add)
+        boot.on_begin = noise.clear
+        boot.on_lost = lambda: noise.add(b"")
         self._current = boot
-        self._channel = await Channel.open(
-            connection, command, on_out=self._on_out, on_err=self._on_err, on_closed=self._on_closed
-        )
-        self._channel.write(boot_text(boot.token))
+        way = entry or Entry()
         try:
+            self._channel = await Channel.open(
+                connection,
+                way.command,
+                on_out=self._on_out,
+                on_err=self._on_err,
+                on_closed=self._on_closed,
+            )
             async with asyncio.timeout(within_s):
+                await way.pass_through(self._channel, noise)
+                self._channel.write(boot_text(boot.token, first))
                 await boot.ended.wait()
         except TimeoutError as exc:
             self.close()
@@ -106,9 +161,10 @@ class WorkShell:
             raise
         self._current = None
         if boot.code is None:
-            said = b"".join(noise)[:_KEPT_NOISE_BYTES].decode("utf-8", "replace").strip()
-            raise TargetError(f"the login shell starts no /bin/sh: {said or 'it ended without a word'}")
+            words = noise.text[:_KEPT_NOISE].strip() or "it ended without a word"
+            raise TargetError(f"the login shell starts no /bin/sh: {words}")
         self.pid = boot.pid
+        return noise.text
 
     def send(self, operation: Operation, text: bytes) -> None:
         """Put an operation on the wire; it may have started from here on."""
@@ -143,3 +199,7 @@ class WorkShell:
     def _on_closed(self) -> None:
         if self._current is not None:
             self._current.lose()
+
+
+def _nothing() -> None:
+    """Where nobody wants to know."""

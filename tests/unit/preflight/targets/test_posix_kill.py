@@ -38,7 +38,9 @@ ALL = {one.pid for one in OPERATION}
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_walk_finds_the_whole_operation_and_nothing_else(shell: list[str], tmp_path: Path) -> None:
+def test_the_walk_finds_the_whole_operation_and_nothing_else(
+    shell: list[str], tmp_path: Path
+) -> None:
     proc = record(tmp_path, MACHINE + OPERATION)
     lines = walk(shell, proc, f"pf_end {OP} 100 500 100")
     assert signalled(lines) == ALL
@@ -47,7 +49,9 @@ def test_the_walk_finds_the_whole_operation_and_nothing_else(shell: list[str], t
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("leader", ["0", "1", "-1", "-", "00", "07", "", "x", "1;2", "-100", "99999999999"])
+@pytest.mark.parametrize(
+    "leader", ["0", "1", "-1", "-", "00", "07", "", "x", "1;2", "-100", "99999999999"]
+)
 def test_a_leader_that_is_no_number_above_1_seeds_nothing(
     shell: list[str], leader: str, tmp_path: Path
 ) -> None:
@@ -90,9 +94,20 @@ def test_a_pid_given_to_somebody_else_meanwhile_is_left_alone(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "name",
-    ["\n70 (x", "x) S 1 100 100 0 -1", ")\n70 (y) S 100 100", "a b) R 100", "\n1 (", "((", "*", "$(id)"],
+    [
+        "\n70 (x",
+        "x) S 1 100 100 0 -1",
+        ")\n70 (y) S 100 100",
+        "a b) R 100",
+        "\n1 (",
+        "((",
+        "*",
+        "$(id)",
+    ],
 )
-def test_a_name_made_to_look_like_another_process_misleads_nothing(name: str, tmp_path: Path) -> None:
+def test_a_name_made_to_look_like_another_process_misleads_nothing(
+    name: str, tmp_path: Path
+) -> None:
     forged = [Entry(120, 100, 100, 520, op=OP, name=name)]
     proc = record(tmp_path, MACHINE + OPERATION + forged)
     lines = walk(["sh"], proc, f"pf_end {OP} 100 450 100")
@@ -129,8 +144,18 @@ def test_only_a_child_of_the_work_shell_or_a_marked_process_is_a_leader(tmp_path
         for pid in (0, 1, 50, 60, 61, 70, 71, 100, 103, 104)
     }
     assert [pid for pid, yes in answers.items() if yes] == [100, 104]
+    older = "pf_born=501 pf_shell=60 pf_shell_start=400"
+    assert walk(["sh"], proc, f"pf_ours 100 {ELSE} && echo yes || echo no", setup=older) == ["no"]
+    assert walk(["sh"], proc, f"pf_ours 100 {OP} && echo $pf_since", setup=older) == ["500"]
     reused = "pf_born=400 pf_shell=60 pf_shell_start=399"
     assert walk(["sh"], proc, f"pf_ours 100 {ELSE} && echo yes || echo no", setup=reused) == ["no"]
+
+
+def test_an_op_is_as_old_as_the_oldest_that_carries_its_mark(tmp_path: Path) -> None:
+    proc = record(tmp_path, MACHINE + OPERATION)
+    for op, oldest in {OP: "500", ELSE: "900", OP[:8]: "900", "": "900", "-": "900"}.items():
+        call = f"pf_oldest_carrier '{op}'; echo $pf_since"
+        assert walk(["sh"], proc, call, setup="pf_born=900") == [oldest]
 
 
 def _forests() -> st.SearchStrategy[list[Entry]]:
@@ -165,7 +190,9 @@ def _expected(entries: list[Entry], leader: int, oldest: int, safe: set[int]) ->
 
 
 @settings(max_examples=40, deadline=None)
-@given(forest=_forests(), leader=st.integers(0, 40), oldest=st.integers(1, 9), own=st.integers(2, 40))
+@given(
+    forest=_forests(), leader=st.integers(0, 40), oldest=st.integers(1, 9), own=st.integers(2, 40)
+)
 def test_any_process_table_is_walked_as_the_rules_say(
     forest: list[Entry], leader: int, oldest: int, own: int
 ) -> None:
