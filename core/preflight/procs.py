@@ -15,7 +15,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -25,7 +24,7 @@ KILL_S = 2.0
 """Seconds to wait for a killed group; only a process in uninterruptible sleep takes longer."""
 
 _POLL_S = 0.01  # a group's last members are looked for at this interval, only while stopping
-_PROC = Path("/proc")
+_PROC = "/proc"
 
 _running: set[Process] = set()
 
@@ -146,11 +145,10 @@ class Process:
                 how = "SIGKILL"
                 self.signal_group(signal.SIGKILL)
                 await self._gone(kill_s)
-        survivors = self._members()
         return StopReport(
             how=how,
             elapsed_ms=round((time.monotonic() - start) * 1000, 1),
-            survivors=survivors,
+            survivors=self._members() if how == "SIGKILL" else [],
         )
 
     async def kill(self, *, kill_s: float = KILL_S) -> None:
@@ -215,18 +213,30 @@ def group_members(group: int) -> list[int]:
 
     Without ``/proc`` the answer is empty: there the leader's exit is all that can be seen.
     """
-    if group < 2 or not _PROC.is_dir():
+    if group < 2 or not os.path.isdir(_PROC):
         return []
     found: list[int] = []
     for entry in os.listdir(_PROC):
-        if not entry.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            stat = Path(_PROC, entry, "stat").read_bytes()
-            state, _parent, its_group = stat.rpartition(b")")[2].split(None, 3)[:3]
-            if int(its_group) == group and state not in (b"Z", b"X"):
+        if entry.isdigit():
+            state, its_group = _state_and_group(entry)
+            if its_group == group and state not in (b"Z", b"X"):
                 found.append(int(entry))
     return found
+
+
+def _state_and_group(pid: str) -> tuple[bytes, int]:
+    # Raw calls: every process of the machine is looked at, in a turn of the loop.
+    try:
+        fd = os.open(f"{_PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b"", 0
+    try:
+        state, _parent, group = os.read(fd, 512).rpartition(b")")[2].split(None, 3)[:3]
+        return state, int(group)
+    except (OSError, ValueError):
+        return b"", 0
+    finally:
+        os.close(fd)
 
 
 def kill_all() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,8 @@ from preflight.errors import PluginError
 from preflight.events import CancelFinished, Event, PluginWarning
 from preflight.model.settings import Settings
 from preflight.plugins.discovery import Found
-from preflight.plugins.pool import PluginModule, PluginPool
+from preflight.plugins.module import PluginModule
+from preflight.plugins.pool import PluginPool
 from preflight.ports.module import TaskContext
 from preflight.targets.local import LocalTarget
 
@@ -41,6 +43,8 @@ class Stage:
         self.target: Target = target or LocalTarget("box")
         self.events: list[Event] = []
         self.lines: list[str] = []
+        self.line_cost_s = 0.0  # what every output line costs whoever consumes it
+        self.on_line: Callable[[str], object] = lambda _: None
         self._changed = asyncio.Event()
         self.bus.add_sink(self._take)
         self.pool = PluginPool(target="box", emit=self.bus.emit, settings=self.settings)
@@ -101,6 +105,11 @@ class Stage:
                 self._changed.clear()
                 await self._changed.wait()
 
+    async def wait_change(self) -> None:
+        """Wait until something more was told."""
+        self._changed.clear()
+        await self._changed.wait()
+
     async def wait_line(self, text: str) -> None:
         """Wait until the plugin has sent that line as output."""
         async with asyncio.timeout(PATIENCE_S):
@@ -126,7 +135,10 @@ class Stage:
 
     def _take_line(self, stream: str, text: str) -> None:
         assert stream in ("plugin", "out", "err")
+        if self.line_cost_s:
+            time.sleep(self.line_cost_s)
         self.lines.append(text)
+        self.on_line(text)
         self._changed.set()
 
 

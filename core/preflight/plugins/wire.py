@@ -104,7 +104,7 @@ class Wire:
     @property
     def _is_over(self) -> bool:
         """Whether the call that is bound was answered: its task was not woken up yet."""
-        return not self.peer.machine.waits_for(self._call_id)
+        return not self.peer.waits_for(self._call_id)
 
     def bind(self, ctx: TaskContext | None, on_results: OnResults | None = None) -> None:
         """Credit output, items and handle operations to this call from now on."""
