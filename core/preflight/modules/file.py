@@ -74,7 +74,7 @@ class FileModule:
         mode = wanted.rights.mode
         missing = found.kind == "missing"
         if missing or await _content_differs(params.dest, wanted, found, ctx):
-            await ctx.target.put_file(params.dest, wanted.data or b"", mode=mode)
+            await ctx.put_file(params.dest, wanted.data or b"", mode=mode)
             own = Rights(owner=wanted.rights.owner, group=wanted.rights.group)
             await set_rights(params.dest, wanted.rights if own.asked else own, ctx)
         else:
@@ -150,7 +150,7 @@ async def _content_differs(dest: str, wanted: _Wanted, found: Found, ctx: TaskCo
         return False
     if found.sha256:
         return found.sha256 != wanted.sha256
-    return await ctx.target.get_file(dest) != wanted.data  # nothing there to hash with
+    return await ctx.get_file(dest) != wanted.data  # nothing there to hash with
 
 
 async def _changes(dest: str, wanted: _Wanted, found: Found, ctx: TaskContext) -> list[Change]:

@@ -11,7 +11,7 @@ import msgspec
 from preflight.control import Scope
 from preflight.errors import PreflightError
 from preflight.events import Change, Event, Stream, TargetOpCancelled
-from preflight.ports.target import DEFAULT_KEEP_BYTES, ExecResult, KillReport, Target
+from preflight.ports.target import DEFAULT_KEEP_BYTES, Become, ExecResult, KillReport, Target
 
 Args = Mapping[str, object]
 Emit = Callable[[Event], None]
@@ -47,6 +47,7 @@ class TaskContext:
         dry_run: bool = False,
         render: Callable[[str], str] | None = None,
         item_output: Callable[[int], Output] | None = None,
+        become: Become | None = None,
     ) -> None:
         self.target = target
         self.task = task
@@ -55,6 +56,7 @@ class TaskContext:
         self.output = output
         self.folder = folder  # the playbook's: relative controller paths start here
         self.dry_run = dry_run
+        self.become = become
         self._item_output = item_output
         self.render = render  # a file's text with the task's names; never crosses a wire
 
@@ -69,6 +71,7 @@ class TaskContext:
             folder=self.folder,
             dry_run=self.dry_run,
             render=render or self.render,
+            become=self.become,
         )
 
     async def exec(
@@ -88,7 +91,16 @@ class TaskContext:
             on_line=self.output if stream else None,
             on_kill=self.report_kill,
             keep_bytes=keep_bytes,
+            become=self.become,
         )
+
+    async def put_file(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+        """Write a file on the target, with the task's rights."""
+        await self.target.put_file(path, data, mode=mode, become=self.become)
+
+    async def get_file(self, path: str, *, limit_bytes: int | None = None) -> bytes:
+        """Read a file of the target, with the task's rights."""
+        return await self.target.get_file(path, limit_bytes=limit_bytes, become=self.become)
 
     def report_kill(self, report: KillReport) -> None:
         """Make the end of a process on the target visible."""

@@ -98,8 +98,12 @@ class Target(Protocol):
         on_line: OnLine | None = None,
         on_kill: OnKill | None = None,
         keep_bytes: int = DEFAULT_KEEP_BYTES,
+        become: Become | None = None,
     ) -> ExecResult:
         """Run ``script`` in the target's native shell; a non-zero exit is a result.
+
+        With ``become`` it runs with those rights; ``TargetError`` with a ``sudo-…`` reason when
+        it can't.
 
         Lines arrive whole and in order per stream, as they are written.
         Cancel: the process group is dead when ``CancelledError`` comes out, or ``on_kill`` was
@@ -107,10 +111,14 @@ class Target(Protocol):
         """
         ...
 
-    async def put_file(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+    async def put_file(
+        self, path: str, data: bytes, *, mode: int | None = None, become: Become | None = None
+    ) -> None:
         """Write a file: parents are made, the replace is atomic, no half file is ever seen."""
         ...
 
-    async def get_file(self, path: str, *, limit_bytes: int | None = None) -> bytes:
+    async def get_file(
+        self, path: str, *, limit_bytes: int | None = None, become: Become | None = None
+    ) -> bytes:
         """Read a file; one that is longer than ``limit_bytes`` is a ``TargetError``."""
         ...

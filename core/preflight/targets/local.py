@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
 import os
+import secrets
 import signal
-import stat
 import tempfile
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from types import TracebackType
 
 from preflight.control import finish
 from preflight.errors import TargetError
 from preflight.events import TargetInfo
 from preflight.lines import LineReader
-from preflight.ports.target import DEFAULT_KEEP_BYTES, ExecResult, KillReport, OnKill, OnLine
-from preflight.procs import KILL_S, TERM_S, Process
+from preflight.ports.target import (
+    DEFAULT_KEEP_BYTES,
+    Become,
+    ExecResult,
+    KillReport,
+    OnKill,
+    OnLine,
+)
+from preflight.procs import KILL_S, TERM_S, Process, StopReport
+from preflight.targets.local_files import read_file, write_atomically
+from preflight.targets.local_pipes import PipeReader, PipeWriter
+from preflight.targets.local_sudo import Sudo, missing, needs_sudo
 from preflight.targets.posix import FACTS, PROBE, Probe, read_facts, read_probe
+from preflight.targets.posix_files import READ, TOO_LONG, WRITE
 
-_CHUNK_BYTES = 256 * 1024
 # The kernel takes at most 128 KiB for one argument (MAX_ARG_STRLEN); longer scripts go by file.
 _LONGEST_ARGUMENT_BYTES = 100_000
 # What the script wrote is in the pipe when it exits: only the reading takes time. The bound is for
 # a grandchild in a session of its own that goes on writing.
 _DRAIN_S = 0.5
+_NO_LIMIT = 1 << 62
 
 
 class LocalTarget:
@@ -37,6 +45,7 @@ class LocalTarget:
         self.name = name
         self._probe = Probe()
         self._facts: dict[str, object] | None = None
+        self._granted: set[Become] = set()
 
     @property
     def info(self) -> TargetInfo:
@@ -67,24 +76,55 @@ class LocalTarget:
         on_line: OnLine | None = None,
         on_kill: OnKill | None = None,
         keep_bytes: int = DEFAULT_KEEP_BYTES,
+        become: Become | None = None,
     ) -> ExecResult:
         """Run ``script`` with ``sh``; see the port for what is promised.
 
         Once the script itself has ended nothing is waited for: what is left of its group is
         killed, and a grandchild that holds a pipe open delays nothing.
         """
+        if become is not None and needs_sudo(become):
+            await self._may_become(become)
+            sudo = Sudo(become)
+            with sudo.ready():
+                process = _start_as(sudo, script, env)
+                return await self._attend(process, stdin, on_line, on_kill, keep_bytes, become)
         process = _start(script, env)
+        return await self._attend(process, stdin, on_line, on_kill, keep_bytes)
+
+    async def _may_become(self, become: Become) -> None:
+        """Ask sudo once for each account, with a command that can't fail by itself."""
+        if become in self._granted:
+            return
+        sudo = Sudo(become)
+        with sudo.ready():
+            process = _start_as(sudo, "exit 0", None)
+            done = await self._attend(process, b"", None, None, DEFAULT_KEEP_BYTES)
+        sudo.judge(done.exit_code, done.error_text)
+        self._granted.add(become)
+
+    async def _attend(
+        self,
+        process: Process,
+        stdin: bytes,
+        on_line: OnLine | None,
+        on_kill: OnKill | None,
+        keep_bytes: int,
+        become: Become | None = None,
+    ) -> ExecResult:
+        """Feed, read and end a process."""
         out = LineReader("out", on_line, keep_bytes)
         err = LineReader("err", on_line, keep_bytes)
-        feeding = _Writer(process, stdin)
-        reading = (_Reader(process.stdout_fd, out), _Reader(process.stderr_fd, err))
+        feeding = PipeWriter(process, stdin)
+        reading = (PipeReader(process.stdout_fd, out), PipeReader(process.stderr_fd, err))
         try:
             await process.wait_exit()
             process.signal_group(signal.SIGKILL)  # the script is over: its leftovers too
             for reader in reading:
                 await reader.drain(_DRAIN_S)
         except asyncio.CancelledError:
-            report = await finish(process.stop(), within_s=TERM_S + KILL_S + 1)
+            ending = process.stop() if become is None else self._stop_as(process, become)
+            report = await finish(ending, within_s=2 * (TERM_S + KILL_S) + 1)
             if on_kill is not None:
                 on_kill(
                     KillReport(
@@ -109,94 +149,72 @@ class LocalTarget:
             truncated=out.truncated or err.truncated,
         )
 
-    async def put_file(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+    async def _stop_as(self, process: Process, become: Become) -> StopReport:
+        """Stop a group that has other rights than the engine: by sudo, as it was started."""
+        await self._signal_as(process, "TERM", become)
+        report = await process.stop()
+        if report.survivors:
+            await self._signal_as(process, "KILL", become)
+            return await process.stop(term_s=0.1)
+        return report
+
+    async def _signal_as(self, process: Process, name: str, become: Become) -> None:
+        if process.pid > 1 and process.returncode is None:
+            await self.exec(f"kill -s {name} -- -{process.pid}", become=become)
+
+    async def put_file(
+        self, path: str, data: bytes, *, mode: int | None = None, become: Become | None = None
+    ) -> None:
         """Write a file beside its place, then rename it over."""
+        if become is not None and needs_sudo(become):
+            env = {
+                "P": path,
+                "M": f"{mode:04o}" if mode is not None else "",
+                "T": f".preflight-{secrets.token_hex(4)}",
+            }
+            done = await self.exec(WRITE, stdin=data, env=env, become=become)
+            _expect(done, f"can't write {path!r}")
+            return
         given_up = threading.Event()
         try:
-            await asyncio.to_thread(_write_atomically, path, data, mode, given_up)
+            await asyncio.to_thread(write_atomically, path, data, mode, given_up)
         except asyncio.CancelledError:
             given_up.set()  # the thread goes on, but replaces nothing any more
             raise
         except (OSError, ValueError) as exc:
-            raise TargetError(f"can't write {path!r}: {_words(exc)}") from exc
+            raise TargetError(f"can't write {path!r}: {_error_words(exc)}") from exc
 
-    async def get_file(self, path: str, *, limit_bytes: int | None = None) -> bytes:
+    async def get_file(
+        self, path: str, *, limit_bytes: int | None = None, become: Become | None = None
+    ) -> bytes:
         """Read a file."""
+        if become is not None and needs_sudo(become):
+            most = str(limit_bytes) if limit_bytes is not None else ""
+            keep = limit_bytes if limit_bytes is not None else _NO_LIMIT
+            done = await self.exec(READ, env={"P": path, "L": most}, keep_bytes=keep, become=become)
+            _expect(done, f"can't read {path!r}")
+            return done.stdout
         try:
-            return await asyncio.to_thread(_read, path, limit_bytes)
+            return await asyncio.to_thread(read_file, path, limit_bytes)
         except (OSError, ValueError) as exc:
-            raise TargetError(f"can't read {path!r}: {_words(exc)}") from exc
+            raise TargetError(f"can't read {path!r}: {_error_words(exc)}") from exc
 
 
-class _Reader:
-    """Feeds one of a process's pipes to a :class:`LineReader`, a chunk a turn of the loop."""
-
-    def __init__(self, fd: int, lines: LineReader) -> None:
-        self._fd = fd
-        self._lines = lines
-        self._ended = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(fd, self._readable)
-
-    async def drain(self, within_s: float) -> None:
-        """Read what is there, at most for ``within_s`` seconds."""
-        deadline = self._loop.time() + within_s
-        while not self._ended.is_set() and self._loop.time() < deadline:
-            if not self._readable():
-                return
-            await asyncio.sleep(0)
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            self._loop.remove_reader(self._fd)
-            self._fd = -1
-            self._lines.close()
-        self._ended.set()
-
-    def _readable(self) -> bool:
-        try:
-            chunk = os.read(self._fd, _CHUNK_BYTES)
-        except BlockingIOError:
-            return False
-        except OSError:
-            chunk = b""
-        if not chunk:
-            self.close()
-            return False
-        self._lines.feed(chunk)
-        return True
+def _start_as(sudo: Sudo, script: str, env: Mapping[str, str] | None) -> Process:
+    try:
+        return Process(sudo.argv(script, env), env=sudo.env())
+    except FileNotFoundError as exc:
+        raise missing() from exc
+    except OSError as exc:
+        raise TargetError(f"can't start sudo: {_error_words(exc)}") from exc
 
 
-class _Writer:
-    """Writes what the script reads from its stdin, then closes it."""
-
-    def __init__(self, process: Process, data: bytes) -> None:
-        self._process = process
-        self._rest = memoryview(data)
-        self._loop = asyncio.get_running_loop()
-        self._fd = process.stdin_fd
-        self._waiting = False
-        self._writable()
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            if self._waiting:
-                self._loop.remove_writer(self._fd)
-            self._fd = -1
-            self._process.close_stdin()
-
-    def _writable(self) -> None:
-        try:
-            while self._rest:
-                self._rest = self._rest[os.write(self._fd, self._rest[:_CHUNK_BYTES]) :]
-        except BlockingIOError:
-            if not self._waiting:
-                self._waiting = True
-                self._loop.add_writer(self._fd, self._writable)
-            return
-        except OSError:  # the script does not want its stdin
-            pass
-        self.close()
+def _expect(done: ExecResult, what: str) -> None:
+    if done.exit_code == TOO_LONG:
+        raise TargetError(f"{what}: it has {done.text.strip()} bytes, more than may be read")
+    if done.exit_code != 0:
+        said = done.error_text.strip() or f"exit code {done.exit_code}"
+        raise TargetError(f"{what}: {said}")
 
 
 def _start(script: str, env: Mapping[str, str] | None) -> Process:
@@ -211,51 +229,8 @@ def _start(script: str, env: Mapping[str, str] | None) -> Process:
             number = file.fileno()
             return Process(["sh", f"/dev/fd/{number}"], env=merged, pass_fds=[number])
     except (OSError, ValueError) as exc:  # a ValueError is a NUL, which no argument can hold
-        raise TargetError(f"can't start sh: {_words(exc)}") from exc
+        raise TargetError(f"can't start sh: {_error_words(exc)}") from exc
 
 
-def _write_atomically(path: str, data: bytes, mode: int | None, given_up: threading.Event) -> None:
-    place = Path(os.path.realpath(path))  # a link stays a link: its target is replaced
-    if place.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a directory")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    old = place.stat() if place.exists() else None
-    if old is not None and not stat.S_ISREG(old.st_mode):
-        raise OSError(errno.EINVAL, "is not a regular file")  # /dev/null must stay what it is
-    handle, temporary = tempfile.mkstemp(prefix=".preflight-", dir=place.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, mode if mode is not None else _mode(old))
-        if old is not None:
-            with contextlib.suppress(PermissionError):
-                os.chown(temporary, old.st_uid, old.st_gid)
-        if given_up.is_set():
-            raise InterruptedError(errno.EINTR, "cancelled")
-        os.replace(temporary, place)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _mode(old: os.stat_result | None) -> int:
-    return stat.S_IMODE(old.st_mode) if old is not None else 0o644
-
-
-def _read(path: str, limit_bytes: int | None) -> bytes:
-    # Not blocking, since nobody may ever write into a FIFO.
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        status = os.fstat(file.fileno())
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, "is a directory")
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "is not a regular file")
-        data = file.read() if limit_bytes is None else file.read(limit_bytes + 1)
-    if limit_bytes is not None and len(data) > limit_bytes:
-        size = max(status.st_size, len(data))
-        raise TargetError(f"{path} has {size} bytes, more than the {limit_bytes} that may be read")
-    return data
-
-
-def _words(exc: OSError | ValueError) -> str:
+def _error_words(exc: OSError | ValueError) -> str:
     return exc.strerror or str(exc) if isinstance(exc, OSError) else str(exc)
