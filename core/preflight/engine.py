@@ -154,6 +154,7 @@ class Engine:
             open_modules=self._modules,
             control=self.control,
             emit=self.bus.emit,
+            hide=self.bus.hide,
             playbook=prepared.playbook.path,
             dry_run=self._dry_run,
         )

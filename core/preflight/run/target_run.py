@@ -39,6 +39,7 @@ class Wiring:
     open_modules: Callable[[str, Names], AbstractAsyncContextManager[Modules]]
     control: RunControl
     emit: Callable[[Event], None]
+    hide: Callable[[str], None]
     playbook: Path
     dry_run: bool = False
 
@@ -133,6 +134,7 @@ class TargetRun:
             names=names,
             control=self._wiring.control,
             emit=self._wiring.emit,
+            hide=self._wiring.hide,
             playbook=self._wiring.playbook,
             dry_run=self._wiring.dry_run,
         )

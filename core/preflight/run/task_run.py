@@ -16,7 +16,7 @@ from preflight.model.playbook import TaskSpec
 from preflight.model.template import Scope as Names
 from preflight.model.template import holds, render, render_text
 from preflight.ports.module import ApplyResult, CheckResult, Module, TaskContext
-from preflight.ports.target import Target
+from preflight.ports.target import Become, Target
 from preflight.run.items import ItemsRun
 from preflight.run.output import TaskOutputBuffer
 
@@ -42,6 +42,7 @@ class Surroundings:
     names: Names
     control: RunControl
     emit: Callable[[Event], None]
+    hide: Callable[[str], None]
     playbook: Path
     dry_run: bool
 
@@ -125,6 +126,7 @@ class TaskRun:
             dry_run=around.dry_run,
             render=lambda text: render_text(text, around.names),
             item_output=self._output.for_item,
+            become=self._become(),
         )
         if spec.for_each is not None:
             return await self._each(module, ctx)
@@ -139,6 +141,19 @@ class TaskRun:
         self._output.flush()
         self._started("apply")
         return self._applied(check, await module.apply(args, ctx))
+
+    def _become(self) -> Become | None:
+        """Render what the task says about rights; the password is masked from now on."""
+        if self._spec.become is None:
+            return None
+        fields = cast("dict[str, object]", render(self._spec.become, self._around.names))
+        method, user = str(fields.get("method") or "sudo"), str(fields.get("user") or "root")
+        if method != "sudo":
+            words = f"become.method {method!r}: only sudo is possible on this kind of target"
+            raise PreflightError(Reason.INVALID_PARAMS, words)
+        password = str(fields.get("password") or "")
+        self._around.hide(password)
+        return Become(user=user, password=password)
 
     async def _each(self, module: Module, ctx: TaskContext) -> Status:
         """Work through the items; a failed one ends no other."""

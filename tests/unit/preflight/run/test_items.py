@@ -165,6 +165,7 @@ async def run_async(
         open_modules=open_modules,
         control=control,
         emit=bus.emit,
+        hide=bus.hide,
         playbook=Path("site.yml"),
         dry_run=dry_run,
     )

@@ -106,6 +106,7 @@ class World:
             open_modules=open_modules,
             control=self.control,
             emit=bus.emit,
+            hide=bus.hide,
             playbook=Path("site.yml"),
             dry_run=dry_run,
         )
