@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from preflight.engine import (
     PluginSearch,
@@ -20,16 +18,15 @@ from preflight.engine import (
     version,
 )
 from preflight.errors import ConfigError, PreflightError
-from preflight.procs import kill_all
 from preflight.sinks.history import PastRun, list_runs
 from preflight_tui import demo, looks
 from preflight_tui.headless import json_sink, run_headless, text_sink, wants_colour
 from preflight_tui.options import USAGE_EXIT, parser, settings
+from preflight_tui.signals import CANCELLED
 from preflight_tui.streams import with_streams
 
 _FAILED = 1
 _BUG = 70
-_CANCELLED = 130
 _WITH_CONSOLE = ("", "apply", "check", "demo", "attach", "replay")
 
 
@@ -48,7 +45,6 @@ def _guarded(argv: list[str]) -> int:
     if given.version:
         print(version())  # noqa: T201 the result
         return 0
-    _heed_signals()
     try:
         return _dispatch(given, [word for word in argv if word != "--no-ui"])
     except ConfigError as exc:
@@ -59,8 +55,7 @@ def _guarded(argv: list[str]) -> int:
         _complain(exc.message)
         return _FAILED
     except KeyboardInterrupt:
-        kill_all()
-        return _CANCELLED
+        return CANCELLED
     except OSError:
         raise  # stdout's: anything else is wrapped where it happens
     except Exception as exc:  # the top of the command: whatever comes here is a bug of ours
@@ -69,20 +64,6 @@ def _guarded(argv: list[str]) -> int:
             f"a bug of preflight: {type(exc).__name__}: {exc}; please report it with the above"
         )
         return _BUG
-
-
-def _heed_signals() -> None:
-    """Unwind on SIGTERM and SIGHUP as on ctrl+c, so that no process of ours is left behind.
-
-    A run has its own way (:mod:`preflight_tui.headless`); nohup's wish to go on is kept.
-    """
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, interrupt)
 
 
 def _dispatch(given: Namespace, argv: list[str]) -> int:

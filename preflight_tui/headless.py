@@ -5,22 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable
 from typing import TextIO
 
 from preflight.bus import Sink
 from preflight.control import RunControl
 from preflight.engine import Engine, Prepared
 from preflight.events import Event, encode
-from preflight.procs import kill_all
+from preflight_tui.signals import counted_signals, leave
 from preflight_tui.streams import silence
 from preflight_tui.text import TextView
 
 _SILENCE_S = 30.0  # after this long without a line, a headless run says that it is alive
-_CANCELLED = 130
 
 
 def run_headless(
@@ -43,34 +41,19 @@ async def _run(
         if ready_fd >= 0:
             os.write(ready_fd, os.fsencode(engine.folder) + b"\n")
             os.close(ready_fd)
-        with _signals(engine.control):
+        with counted_signals(_stopping(engine.control)):
             return await engine.run()
 
 
-@contextlib.contextmanager
-def _signals(control: RunControl) -> Generator[None]:
+def _stopping(control: RunControl) -> Callable[[int], None]:
     """First signal: cancel in the ordinary way. Second: no more grace. Third: leave at once."""
-    loop = asyncio.get_running_loop()
-    count = 0
 
-    def caught() -> None:
-        nonlocal count
-        count += 1
+    def caught(count: int) -> None:
         if count >= 3:
-            kill_all()
-            os._exit(_CANCELLED)
+            leave()
         control.cancel("", "signal", kill=count == 2)
 
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup asked for it
-        numbers.append(signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, caught)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+    return caught
 
 
 def _outliving(sink: Sink) -> Sink:

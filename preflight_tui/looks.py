@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +30,7 @@ from preflight.plugins.inspect import Inspection
 from preflight.sinks.history import PastRun, list_runs, read_run
 from preflight.views.clean import plain
 from preflight_tui.headless import json_sink, text_sink, wants_colour
+from preflight_tui.signals import run_until_signal
 
 _FACTS_AT_ONCE = 32
 
@@ -91,7 +91,7 @@ def plan(prepared: Prepared, given: Namespace) -> int:
 def facts(given: Namespace) -> int:
     """Show what targets report; exit code 1 when one can't be reached."""
     hosts = hosts_for(Path.cwd(), [*given.targets, *given.target])
-    found = asyncio.run(gather_facts(hosts, concurrency=given.concurrency or _FACTS_AT_ONCE))
+    found = run_until_signal(gather_facts(hosts, concurrency=given.concurrency or _FACTS_AT_ONCE))
     failed = [(host.name, said) for host, said in found if isinstance(said, PreflightError)]
     trees = {host.name: said for host, said in found if not isinstance(said, PreflightError)}
     if given.output == "json":
@@ -131,7 +131,7 @@ def plugins(search: PluginSearch, given: Namespace) -> int:
             have = ", ".join(found.name for found in discovery.plugins) or "none"
             raise ConfigError(f"there is no plugin {given.name!r}; found: {have}")
         discovery = msgspec.structs.replace(discovery, plugins=named)
-    found = asyncio.run(inspect_plugins(discovery, settings=Settings()))
+    found = run_until_signal(inspect_plugins(discovery, settings=Settings()))
     if given.output == "json":
         _json({"plugins": [_plugin_data(one) for one in found], "skipped": _skipped(discovery)})
     elif given.action == "info":
