@@ -198,6 +198,7 @@ class ConsoleApp(Viewer):
     def _cancel(self, path: str | None) -> None:
         if path is None or path == "keep":
             return
+        self.auto = False  # what was cancelled stays in sight
         self.pending[path] = self.monotonic()
         self._ask_engine(path, kill=False)
         if "/" not in path:

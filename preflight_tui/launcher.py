@@ -20,6 +20,7 @@ from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
 
+RECORD_NAME = "events.ndjson"
 LOG_NAME = "engine.log"
 
 # Keyboard protocol, mouse, focus and paste reports off, wrapping and main screen on, cursor shown.
@@ -29,6 +30,7 @@ RESTORE = (
 )
 
 _CRASHED = 70
+_TAIL_BYTES = 4096  # of the record: more than its last event is long
 
 
 def run(argv: list[str]) -> int:
@@ -126,8 +128,17 @@ def _show(folder: Path, run_id: str) -> int:
         if len(words) == 2:
             return int(words[0])
         terminal.restore()
-    print(f"the run goes on: preflight-tui attach {run_id}", file=sys.stderr)  # noqa: T201  # the console can't say it any more
+    print(_whereabouts(folder, run_id), file=sys.stderr)  # noqa: T201  # the console can't say it any more
     return 128 - code if code < 0 else code or _CRASHED
+
+
+def _whereabouts(folder: Path, run_id: str) -> str:
+    """Tell how to come back to the run, whether it goes on or is over."""
+    with contextlib.suppress(OSError), (folder / RECORD_NAME).open("rb") as record:
+        record.seek(max(0, record.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        if b'"type":"run_finished"' in record.read():
+            return f"the run is over: preflight-tui replay {run_id}"
+    return f"the run goes on: preflight-tui attach {run_id}"
 
 
 @contextlib.contextmanager

@@ -19,12 +19,14 @@ from textual.filter import LineFilter, Monochrome, NoColor
 from preflight.views.detail import cell_title
 from preflight.views.parts import Parts
 from preflight.views.store import Changes, Store
-from preflight_tui.bridge import DRAIN_S, Bridge
+from preflight_tui.bridge import DRAIN_S, SLICE_S, Bridge
 from preflight_tui.panes.lineview import LineView
 from preflight_tui.screens.base import ConsoleScreen
 from preflight_tui.screens.dialogs import Cancelling
 from preflight_tui.theme import THEMES, HarmlessFilter, start_theme
 
+CATCH_UP_BYTES = 1024 * 1024  # behind by that much, most of the time goes into reading
+_CATCH_UP_S = 0.035
 PAINT_S = 0.1  # seconds between two paintings, unless a key was pressed
 _KEYED_S = 0.3  # after a key every drain paints
 _COUNTDOWN_S = 0.2  # how often a grace that counts down is painted
@@ -106,12 +108,13 @@ class Viewer(App[int]):
 
     def tick(self) -> None:
         """Drain the feed, and paint where there is a reason to: at most 20 times a second."""
-        self.bridge.drain()
+        now = self.monotonic()
+        keyed = now - self._keyed_at < _KEYED_S
+        catching_up = self.bridge.behind_bytes > CATCH_UP_BYTES and not keyed
+        self.bridge.drain(_CATCH_UP_S if catching_up else SLICE_S)
         if not self.screen_stack:  # between two screens
             return
         self._advance_find()
-        now = self.monotonic()
-        keyed = now - self._keyed_at < _KEYED_S
         since = now - self._painted_at
         changes = self.collect()
         if (changes.any and (keyed or since >= PAINT_S)) or since >= self._pace():
@@ -172,7 +175,7 @@ class Viewer(App[int]):
             self.notice = [(f"engine is not answering ({late:.1f} s)", "error")]
         elif self.pending:
             self.notice = [("cancel asked", "unwinding")]
-        elif self.bridge.behind_bytes > 1024 * 1024:
+        elif self.bridge.behind_bytes > CATCH_UP_BYTES:
             self.notice = [(f"reading, {self.bridge.behind_bytes // 1048576} MB behind", "warning")]
 
     def exit_code(self) -> int:

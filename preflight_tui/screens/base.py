@@ -105,7 +105,7 @@ class ConsoleScreen(Screen[None]):
             return
         width = self.size.width
         app = self.console_app
-        left, right = header.title(self.store, live=app.bridge.live)
+        left, right = header.title(self.store, live=app.bridge.live or not app.bridge.ended)
         if app.notice:
             left.append(Item(app.notice))
         bar = self.query_one("#title", Bar)

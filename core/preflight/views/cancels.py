@@ -167,8 +167,9 @@ class Cancels:
         request.outcome, request.elapsed_ms = event.outcome, event.elapsed_ms
         request.detail = plain(event.detail)
         for row in self.unwinding:
-            if _covers(event.path, row.target, row.task):
-                row.state = "killed" if event.outcome == "killed" else "lost"
+            # How a task ended is told by its own last word, except where it never gets one.
+            if event.path == f"{row.target}/{row.task}" and event.outcome in ("killed", "lost"):
+                row.state = event.outcome
                 row.elapsed_ms = event.elapsed_ms
                 self._mark(row, State.KILLED)
 

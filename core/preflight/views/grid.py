@@ -237,7 +237,7 @@ class Grid:
         state = _ENDED[event.status]
         if state is State.CHANGED and self.run is not None and self.run.mode == "check":
             state = State.WOULD_CHANGE
-        if state is not State.SKIPPED:
+        if cell.started_at or state is State.FAILED:
             self.rows[number].latest = column
         self.set_state(number, column, state)
 

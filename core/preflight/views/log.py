@@ -38,6 +38,10 @@ KEPT_EVENTS = 128
 """Decoded events that a reader keeps: several screens' worth of lines."""
 
 
+_OUTPUT = b'{"type":"task_output"'
+_ESCAPE = b"\\u00"  # what JSON makes of control characters: a colour may stand inside a word
+
+
 class LogRow(NamedTuple):
     """One line of output: the event's ``ts``, what kind it is, its text, not yet harmless."""
 
@@ -74,7 +78,16 @@ class LineIndex:
     def locate(self, line: int) -> tuple[int, int]:
         """Give the event's number and the first line of it that ``line`` belongs to."""
         event = bisect_right(self._ends, line)
-        return event, self._ends[event - 1] if event else 0
+        return event, self.first(event)
+
+    @property
+    def events(self) -> int:
+        """Tell how many events there are."""
+        return len(self._ends)
+
+    def first(self, event: int) -> int:
+        """Give the first line of an event."""
+        return self._ends[event - 1] if event else 0
 
     def place(self, event: int) -> tuple[int, int]:
         """Give offset and length of an event in the record."""
@@ -99,6 +112,23 @@ class LogReader:
         if line - first < len(rows):
             return rows[line - first]
         return LogRow("", "missing", "(not in the record yet)")
+
+    @property
+    def events(self) -> int:
+        """Tell how many events the lines come from."""
+        return self._index.events
+
+    def rows(self, event: int) -> tuple[int, list[LogRow]]:
+        """Give the number of an event's first line, and its lines; they are not kept."""
+        decoded = decode(self._record.read(*self._index.place(event)))
+        return self._index.first(event), [] if decoded is None else log_rows(decoded)
+
+    def lacks(self, event: int, needle: bytes, *, fold: bool) -> bool:
+        """Tell whether an event is plain output whose bytes do not hold ``needle`` at all."""
+        raw = self._record.read(*self._index.place(event))
+        if not raw.startswith(_OUTPUT) or _ESCAPE in raw:
+            return False
+        return needle not in (raw.lower() if fold else raw)
 
     def _rows(self, event: int) -> list[LogRow]:
         rows = self._kept.get(event)

@@ -70,15 +70,15 @@ def instance_lines(one: Instance, *, zone_s: float, host: list[str]) -> list[Par
 
 def capability_lines(both: Capabilities, host: list[str]) -> list[Parts]:
     """Give what host, plugin and both offer, one line each."""
-    offers = (("host", both.host or host), ("plugin", both.plugin), ("both", both.negotiated))
-    lines: list[Parts] = []
-    for number, (side, names) in enumerate(offers):
-        parts: Parts = [
-            (f"{side:<7}", "muted"),
-            (", ".join(names) or "none", "" if names else "muted"),
-        ]
-        lines.append(label("offered by" if number == 0 else "", parts))
-    return lines
+    offers = (
+        ("host has", both.host or host),
+        ("plugin has", both.plugin),
+        ("agreed", both.negotiated),
+    )
+    return [
+        label(side, [(", ".join(names) or "nothing optional", "" if names else "muted")])
+        for side, names in offers
+    ]
 
 
 def _agreed(both: Capabilities) -> str:
