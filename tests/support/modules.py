@@ -14,7 +14,7 @@ from preflight.model.template import Scope as Names
 from preflight.model.template import render_text
 from preflight.modules import BUILTINS
 from preflight.ports.module import ApplyResult, CheckResult, TaskContext
-from preflight.ports.target import DEFAULT_KEEP_BYTES, ExecResult, OnKill, OnLine
+from preflight.ports.target import DEFAULT_KEEP_BYTES, Become, ExecResult, OnKill, OnLine
 from preflight.targets.local import LocalTarget
 
 
@@ -42,18 +42,27 @@ class CountedTarget(LocalTarget):
         on_line: OnLine | None = None,
         on_kill: OnKill | None = None,
         keep_bytes: int = DEFAULT_KEEP_BYTES,
+        become: Become | None = None,
     ) -> ExecResult:
         assert not self.forbidden, script
         async with self._started:
             self.exec_count += 1
             self._started.notify_all()
         return await super().exec(
-            script, stdin=stdin, env=env, on_line=on_line, on_kill=on_kill, keep_bytes=keep_bytes
+            script,
+            stdin=stdin,
+            env=env,
+            on_line=on_line,
+            on_kill=on_kill,
+            keep_bytes=keep_bytes,
+            become=become,
         )
 
-    async def put_file(self, path: str, data: bytes, *, mode: int | None = None) -> None:
+    async def put_file(
+        self, path: str, data: bytes, *, mode: int | None = None, become: Become | None = None
+    ) -> None:
         self.put_count += 1
-        await super().put_file(path, data, mode=mode)
+        await super().put_file(path, data, mode=mode, become=become)
 
 
 class Workbench:
