@@ -86,9 +86,7 @@ def prepare(request: Request) -> Prepared:
 
     Raises :class:`ConfigError` with all problems.
     """
-    params = {name: builtin.params for name, builtin in BUILTINS.items()}
-    playbook = load_playbook(request.playbook, builtins=params)
-    project = find_project(request.playbook.resolve().parent)
+    playbook, project = _read(request)
     discovery = find_plugins(request.plugins)
     names = {found.name for found in discovery.plugins}
 
@@ -107,6 +105,24 @@ def prepare(request: Request) -> Prepared:
     return Prepared(
         request=request, project=project, playbook=playbook, discovery=discovery, plans=plans
     )
+
+
+def _read(request: Request) -> tuple[Playbook, Project]:
+    """Read both files before either's problems are raised: they are told together."""
+    params = {name: builtin.params for name, builtin in BUILTINS.items()}
+    problems: list[Problem] = []
+    playbook = project = None
+    try:
+        playbook = load_playbook(request.playbook, builtins=params)
+    except ConfigError as exc:
+        problems += exc.problems
+    try:
+        project = find_project(request.playbook.resolve().parent)
+    except ConfigError as exc:
+        problems += exc.problems
+    if playbook is None or project is None:
+        raise ConfigError(problems)
+    return playbook, project
 
 
 class Engine:

@@ -78,7 +78,10 @@ class TargetRun:
                 ],
             )
         )
-        target = wiring.make_target(plan.host)
+        try:
+            target = wiring.make_target(plan.host)
+        except PreflightError as exc:
+            return self._unreachable(exc)
         try:
             async with wiring.control.scope(self._name):
                 await target.__aenter__()

@@ -73,6 +73,8 @@ class Dead(LocalTarget):
 
 
 def make_target(host: Host) -> Target:
+    if host.name == "none":
+        raise TargetUnreachable("transport carrier-pigeon is not there yet")
     return Dead(host.name) if host.name.startswith("dead") else LocalTarget(host.name)
 
 
@@ -343,3 +345,10 @@ def test_a_cancel_of_what_does_not_run_is_acknowledged_and_keeps_it_from_startin
     assert world.statuses() == {"a": "changed", "b": "ok", "c": "cancelled"}
     (done,) = world.seen.of(CancelFinished)
     assert done.outcome == "nothing_running"
+
+
+def test_a_transport_that_is_not_there_is_an_unreachable_target_and_no_bug() -> None:
+    world = World([task("a")], targets=("none", "one"))
+    assert run(world) == 1
+    ends = {event.target: event.status for event in world.seen.of(TargetFinished)}
+    assert ends == {"none": "unreachable", "one": "ok"}
