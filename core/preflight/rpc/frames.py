@@ -64,6 +64,7 @@ class Framer:
     def _add(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._dropping:
+            self._head += piece[: HEAD_BYTES - len(self._head)]
             return
         self._parts.append(piece)
         # One byte of grace for the \r of a \r\n that is at the very limit.

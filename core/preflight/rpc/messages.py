@@ -33,7 +33,7 @@ _NULL = b"null"
 # An id or a method that is longer is nobody's: they are kept, counted and quoted.
 _LONGEST_NAME_BYTES = 256
 _HEAD_BYTES = 4096  # how much of a broken line is searched for an id
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+', re.DOTALL)
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,"]|[^\s"{}\[\]:,]+', re.DOTALL)
 
 
 class RpcError(Exception):
@@ -145,18 +145,19 @@ def look_in_head(head: bytes) -> tuple[str, Id | None]:
     depth, before, key = 0, b"", b""
     for found in _TOKEN.finditer(head):
         token = found.group()
+        if token == b'"' or (found.end() == len(head) and token[:1].isalnum()):
+            break  # cut in the middle
         if token in b"{[":
             depth += 1
         elif token in b"}]":
             depth -= 1
-        elif token == b":":
-            key = before
-        elif depth == 1 and key == b'"id"' and id is None:
-            id = _read_id(token)
-        elif depth == 1 and key == b'"method"' and not method:
-            method = token.strip(b'"').decode("utf-8", "replace")[:_LONGEST_NAME_BYTES]
-        if token == b"," and depth == 1:
-            key = b""
+        elif depth == 1:
+            if token in b":,":
+                key = before if token == b":" else b""
+            elif key == b'"id"' and id is None:
+                id = _read_id(token)
+            elif key == b'"method"' and not method and token[:1] == b'"':
+                method = token[1:-1].decode("utf-8", "replace")[:_LONGEST_NAME_BYTES]
         before = token
     return method, id
 

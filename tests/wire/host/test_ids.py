@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from preflight.events import Diagnostic, PluginSpawned
+from preflight.ports.target import Become
 from preflight.targets.local import LocalTarget
 from tests.support.fake_plugin import (
     Q7,
@@ -201,17 +202,16 @@ async def test_a_second_operation_waits_its_turn(tmp_path: Path) -> None:
 
 @in_loop
 async def test_an_operation_outside_a_call_starts_nothing(tmp_path: Path) -> None:
-    # P63
-    plugin = lay(
-        tmp_path,
-        *shaken(read(), write(R2 + Q7), read(), write(Q7), until(b'"two"'), write(R3), read()),
-    )
+    # P63: also one in the same read as the answer, before its task was woken up
+    asks = request(7, "run_command", script=f"touch {tmp_path}/started")
+    plugin = lay(tmp_path, *shaken(read(), write(R2 + asks), read(2), write(R3), read()))
     stage = Stage()
     async with stage.open():
         await stage.check(plugin)
-        await stage.check(plugin, "two", x="two")
-    codes = [error_code(line) for line in plugin.lines if "error" in line]
-    assert codes[-1:] == [-32000]
+        await stage.check(plugin, "two")
+    (refusal,) = [line for line in plugin.lines if "error" in line]
+    assert (refusal["id"], error_code(refusal)) == (7, -32000)
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,9 @@ def test_an_operation_that_fails_is_an_answer(
 class Buggy(LocalTarget):
     """A target with a bug of ours in it."""
 
-    async def get_file(self, path: str, *, limit_bytes: int | None = None) -> bytes:
+    async def get_file(
+        self, path: str, *, limit_bytes: int | None = None, become: Become | None = None
+    ) -> bytes:
         raise LookupError("this is ours")
 
 
