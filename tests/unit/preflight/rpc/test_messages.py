@@ -114,8 +114,9 @@ def test_what_is_no_json_was_printed(line: bytes) -> None:
         (b'{"method":"output","id":2,', None),
         (b'{"result":{"id":9', None),
         (b'{"id":true,', None),
+        (b'{"id":abc,', None),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_what_a_broken_line_seems_to_answer(line: bytes, answers: int | None) -> None:
     message = parse(line)
