@@ -32,7 +32,7 @@ from preflight.plugins.module import PluginModule
 from preflight.plugins.pool import PluginPool
 from preflight.plugins.protocol import RunData
 from preflight.plugins.schema import BadSchema, Schema
-from preflight.ports.module import Module
+from preflight.ports.module import Module, Requirements
 from preflight.ports.target import Target
 from preflight.run.runner import Runner, RunOptions
 from preflight.run.target_run import Wiring
@@ -238,6 +238,11 @@ class ModuleSet:
     def is_plugin(self, name: str) -> bool:
         """Tell whether a module is a plugin."""
         return name not in BUILTINS
+
+    def requires(self, name: str) -> Requirements:
+        """Say what a module needs; a plugin's handle needs a shell, as the built-ins do."""
+        builtin = BUILTINS.get(name)
+        return builtin.requires if builtin is not None else Requirements()
 
 
 def new_run_id() -> str:

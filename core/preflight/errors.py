@@ -23,6 +23,7 @@ class Reason(StrEnum):
     TARGET_UNREACHABLE = "target_unreachable"
     TARGET_ERROR = "target_error"
     UNKNOWN_OUTCOME = "unknown_outcome"
+    REQUIRES_ROOT = "requires-root-violation"
     SUDO_MISSING = "sudo-missing"
     SUDO_PASSWORD_REQUIRED = "sudo-password-required"
     SUDO_AUTH_FAILED = "sudo-auth-failed"

@@ -14,14 +14,15 @@ from preflight.modules.directory import DirectoryModule, DirectoryParams
 from preflight.modules.file import FileModule, FileParams
 from preflight.modules.shell import ShellModule, ShellParams
 from preflight.modules.wait import WaitModule, WaitParams
-from preflight.ports.module import Module
+from preflight.ports.module import Module, Requirements
 
 
 class Builtin(NamedTuple):
-    """A built-in: what its params must be, and what does the work."""
+    """A built-in: what its params must be, what does the work, and what that needs."""
 
     params: type[msgspec.Struct]
     module: Module
+    requires: Requirements = Requirements()
 
 
 BUILTINS: dict[str, Builtin] = {

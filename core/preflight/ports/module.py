@@ -117,6 +117,18 @@ class TaskContext:
         )
 
 
+class Requirements(msgspec.Struct, frozen=True, kw_only=True):
+    """What a module needs of every target that it is to work on.
+
+    ``root``: it does nothing useful with other rights. ``remote``: it must not be used on the
+    engine's own machine.
+    """
+
+    runtimes: frozenset[str] = frozenset({"posix-shell"})
+    root: bool = False
+    remote: bool = False
+
+
 class Module(Protocol):
     """A kind of desired state. A plugin is one too: the runner can't tell the difference.
 

@@ -62,6 +62,13 @@ class Become(msgspec.Struct, frozen=True, kw_only=True):
     password: str = ""
 
 
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """Who logs in: ``uid`` is -1 where it is not known, ``sudo`` whether sudo is installed."""
+
+    uid: int = -1
+    sudo: bool = False
+
+
 class Target(Protocol):
     """A machine. Use it as an async context manager: entering connects and probes, once.
 
@@ -77,6 +84,11 @@ class Target(Protocol):
     @property
     def info(self) -> TargetInfo:
         """What the probe found; empty before the target was entered."""
+        ...
+
+    @property
+    def account(self) -> Account:
+        """Whose rights operations without ``become`` have."""
         ...
 
     async def __aenter__(self) -> Target: ...

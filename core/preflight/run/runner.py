@@ -16,6 +16,7 @@ from preflight.run.target_run import TargetRun, Wiring
 
 EXIT_OK = 0
 EXIT_FAILED = 1
+EXIT_REFUSED = 3
 EXIT_PENDING = 4
 EXIT_BUG = 70
 EXIT_CANCELLED = 130
@@ -97,10 +98,13 @@ class Runner:
             return EXIT_BUG
         if request is not None and request.by in ("operator", "signal"):
             return EXIT_CANCELLED
-        if set(self._statuses) & {"failed", "unreachable", "refused"} or counts.failed:
+        if set(self._statuses) & {"failed", "unreachable"} or counts.failed:
             return EXIT_FAILED
-        if request is not None:
+        refused = "refused" in self._statuses
+        if request is not None and not (refused and request.by == "fail_fast"):
             return EXIT_FAILED
+        if refused:
+            return EXIT_REFUSED
         if counts.cancelled or "cancelled" in self._statuses or "not_started" in self._statuses:
             return EXIT_CANCELLED
         if self._options.exit_code_for_changes and counts.changed:
@@ -126,7 +130,12 @@ class Runner:
         wiring.emit(event)
 
     def _emit_finished(self, code: int, elapsed_s: float) -> None:
-        words = {EXIT_OK: "ok", EXIT_PENDING: "ok", EXIT_CANCELLED: "cancelled"}
+        words = {
+            EXIT_OK: "ok",
+            EXIT_PENDING: "ok",
+            EXIT_REFUSED: "refused",
+            EXIT_CANCELLED: "cancelled",
+        }
         counted = Counter(self._statuses)
         self._wiring.emit(
             RunFinished(

@@ -16,11 +16,13 @@ from preflight.events import (
     Counts,
     Event,
     PlannedTask,
+    PlanRefused,
     Status,
     TargetFinished,
     TargetReady,
     TargetStarted,
     TargetUnreachableEvent,
+    Violation,
 )
 from preflight.model.inventory import Host
 from preflight.model.playbook import TaskSpec
@@ -62,7 +64,7 @@ class TargetRun:
         return Counts(**{status: counted[status] for status in Counts.__struct_fields__})
 
     async def run(self) -> str:
-        """Run it and give the target's status: ok, failed, unreachable or cancelled.
+        """Run it and give the target's status: ok, failed, unreachable, refused or cancelled.
 
         Cancel: only through the control; what is left is reported as cancelled.
         """
@@ -95,10 +97,13 @@ class TargetRun:
         try:
             wiring.emit(TargetReady(target=self._name, info=target.info))
             async with wiring.open_modules(self._name, names) as modules:
-                await self._tasks(self._surroundings(target, modules, names))
+                around = self._surroundings(target, modules, names)
+                violations = around.gate.violations(plan)
+                if not violations:
+                    await self._tasks(around)
         finally:
             await target.__aexit__(None, None, None)
-        return self._finished(self._status())
+        return self._refused(violations) if violations else self._finished(self._status())
 
     def not_started(self, message: str) -> str:
         """Report a target whose turn never came."""
@@ -183,6 +188,12 @@ class TargetRun:
     def _never(self, request: CancelRequest) -> str:
         message = f"cancelled by {request.by} before its first task"
         return self._finished("cancelled", reason=Reason.CANCELLED, message=message)
+
+    def _refused(self, violations: list[Violation]) -> str:
+        self._wiring.emit(PlanRefused(target=self._name, violations=violations))
+        count = len(violations)
+        words = f"{count} task{'s' * (count != 1)} can't run here; nothing was changed"
+        return self._finished("refused", reason=violations[0].reason, message=words)
 
     def _unreachable(self, exc: PreflightError) -> str:
         self._wiring.emit(TargetUnreachableEvent(target=self._name, reason=exc.message))

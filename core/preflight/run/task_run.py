@@ -15,8 +15,9 @@ from preflight.events import Change, Event, Phase, Status, TaskFinished, TaskSta
 from preflight.model.playbook import TaskSpec
 from preflight.model.template import Scope as Names
 from preflight.model.template import holds, render, render_text
-from preflight.ports.module import ApplyResult, CheckResult, Module, TaskContext
+from preflight.ports.module import ApplyResult, CheckResult, Module, Requirements, TaskContext
 from preflight.ports.target import Become, Target
+from preflight.run.gate import Gate
 from preflight.run.items import ItemsRun
 from preflight.run.output import TaskOutputBuffer
 
@@ -32,6 +33,10 @@ class Modules(Protocol):
         """Tell whether it is a plugin: those can't work with ``become``."""
         ...
 
+    def requires(self, name: str) -> Requirements:
+        """Say what a module needs of a target."""
+        ...
+
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
@@ -45,6 +50,13 @@ class Surroundings:
     hide: Callable[[str], None]
     playbook: Path
     dry_run: bool
+
+    @property
+    def gate(self) -> Gate:
+        """What judges whether a task can run here."""
+        modules = self.modules
+        is_plugin, requires = modules.is_plugin, modules.requires
+        return Gate(self.target, self.names, requires=requires, is_plugin=is_plugin)
 
 
 class TaskRun:
@@ -115,6 +127,9 @@ class TaskRun:
         if spec.become is not None and around.modules.is_plugin(spec.module):
             words = f"{spec.module} is a plugin, and plugin tasks can't use become"
             raise PreflightError(Reason.PLUGIN_BECOME, words)
+        refusal = around.gate.refusal(spec)
+        if refusal is not None:
+            raise refusal
         module = around.modules.get(spec.module)
         ctx = TaskContext(
             target=around.target,

@@ -17,6 +17,7 @@ from preflight.events import TargetInfo
 from preflight.lines import LineReader
 from preflight.ports.target import (
     DEFAULT_KEEP_BYTES,
+    Account,
     Become,
     ExecResult,
     KillReport,
@@ -51,6 +52,11 @@ class LocalTarget:
     def info(self) -> TargetInfo:
         """What the probe found."""
         return self._probe.info
+
+    @property
+    def account(self) -> Account:
+        """The account that the engine runs as."""
+        return Account(uid=self._probe.uid, sudo=self._probe.sudo)
 
     async def __aenter__(self) -> LocalTarget:
         self._probe = read_probe((await self.exec(PROBE)).text)

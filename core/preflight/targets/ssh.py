@@ -10,7 +10,7 @@ from preflight.control import finish
 from preflight.errors import TargetError
 from preflight.events import TargetInfo
 from preflight.model.inventory import Host
-from preflight.ports.target import DEFAULT_KEEP_BYTES, Become, ExecResult, OnKill, OnLine
+from preflight.ports.target import DEFAULT_KEEP_BYTES, Account, Become, ExecResult, OnKill, OnLine
 from preflight.targets.posix_control import BEAT_S
 
 if TYPE_CHECKING:
@@ -38,6 +38,17 @@ class SshTarget:
     def info(self) -> TargetInfo:
         """What the probe found."""
         return self._session.probe.info if self._session is not None else TargetInfo()
+
+    @property
+    def account(self) -> Account:
+        """The account that logged in."""
+        probe = self._session.probe if self._session is not None else None
+        return Account(uid=probe.uid, sudo=probe.sudo) if probe is not None else Account()
+
+    @property
+    def linked(self) -> bool:
+        """Whether there is a connection that nobody has noticed an end of."""
+        return self._session is not None and self._session.linked
 
     @property
     def notices(self) -> list[str]:

@@ -40,6 +40,11 @@ class Session:
         self._others: dict[Become, Lane] = {}
         self._files = Files(self._links, self.exec, self.notices.append)
 
+    @property
+    def linked(self) -> bool:
+        """Whether there is a connection that nobody has noticed an end of."""
+        return self._links.open
+
     async def open(self) -> None:
         """Connect and probe.
 
@@ -79,7 +84,9 @@ class Session:
         await self._links.close()
 
     async def facts(self) -> dict[str, object]:
-        """Gather the fact tree."""
+        """Gather the fact tree; of a Windows machine only what the probe said."""
+        if self.probe.info.runtime_kind == _WINDOWS.runtime_kind:
+            return read_facts(self.probe.info, "")
         answer = await self.exec(FACTS)
         facts = read_facts(self.probe.info, answer.text)
         variables = facts.get("env")

@@ -28,6 +28,7 @@ from preflight.ports.module import (
     ItemsModule,
     Module,
     Report,
+    Requirements,
     TaskContext,
 )
 from preflight.run.runner import Runner, RunOptions
@@ -120,6 +121,9 @@ class Modules:
 
     def get(self, name: str) -> Module:
         return self._module
+
+    def requires(self, name: str) -> Requirements:
+        return Requirements()
 
     def is_plugin(self, name: str) -> bool:
         return False

@@ -12,6 +12,7 @@ from preflight.control import RunControl
 from preflight.errors import ModuleError, PreflightError, Reason, TargetUnreachable
 from preflight.events import (
     CancelFinished,
+    PlanRefused,
     RunFinished,
     TargetFinished,
     TargetUnreachableEvent,
@@ -23,8 +24,15 @@ from preflight.model.inventory import Host
 from preflight.model.playbook import TaskSpec
 from preflight.model.template import Scope
 from preflight.plan.planner import TargetPlan
-from preflight.ports.module import ApplyResult, Args, CheckResult, Module, TaskContext
-from preflight.ports.target import Target
+from preflight.ports.module import (
+    ApplyResult,
+    Args,
+    CheckResult,
+    Module,
+    Requirements,
+    TaskContext,
+)
+from preflight.ports.target import Account, Target
 from preflight.run.runner import Runner, RunOptions
 from preflight.run.target_run import Wiring
 from preflight.targets.local import LocalTarget
@@ -59,9 +67,12 @@ class Modules:
         self._module = Fake(log)
 
     def get(self, name: str) -> Module:
-        if name not in ("fake", "plugin"):
+        if name not in ("fake", "plugin", "rooted"):
             raise PreflightError(Reason.UNKNOWN_MODULE, name)
         return self._module
+
+    def requires(self, name: str) -> Requirements:
+        return Requirements(root=name == "rooted")
 
     def is_plugin(self, name: str) -> bool:
         return name == "plugin"
@@ -72,7 +83,17 @@ class Dead(LocalTarget):
         raise TargetUnreachable("connection refused by 127.0.0.1:22")
 
 
+class Humble(LocalTarget):
+    """Where the account that logs in is an ordinary one."""
+
+    @property
+    def account(self) -> Account:
+        return Account(uid=1000, sudo=True)
+
+
 def make_target(host: Host) -> Target:
+    if host.name.startswith("humble"):
+        return Humble(host.name)
     if host.name == "none":
         raise TargetUnreachable("transport carrier-pigeon is not there yet")
     return Dead(host.name) if host.name.startswith("dead") else LocalTarget(host.name)
@@ -352,3 +373,54 @@ def test_a_transport_that_is_not_there_is_an_unreachable_target_and_no_bug() -> 
     assert run(world) == 1
     ends = {event.target: event.status for event in world.seen.of(TargetFinished)}
     assert ends == {"none": "unreachable", "one": "ok"}
+
+
+def rooted(key: str, **fields: object) -> TaskSpec:
+    known: dict[str, object] = {"key": key, "name": key, "module": "rooted", "params": {}}
+    return TaskSpec(**{**known, **fields})  # pyright: ignore[reportArgumentType]  # tests name real fields
+
+
+def test_a_target_that_can_t_run_the_plan_is_refused_whole_and_exits_3() -> None:
+    world = World([task("a", change=True), rooted("b"), rooted("c")], targets=("humble",))
+    assert run(world) == 3
+    assert world.log == []
+    (event,) = world.seen.of(PlanRefused)
+    assert [(one.task, one.reason) for one in event.violations] == [
+        ("b", "requires-root-violation"),
+        ("c", "requires-root-violation"),
+    ]
+    (done,) = world.seen.of(TargetFinished)
+    assert (done.status, done.reason) == ("refused", "requires-root-violation")
+    assert world.seen.of(RunFinished)[0].status == "refused"
+
+
+def test_a_refusal_beside_a_target_that_is_fine_still_exits_3() -> None:
+    world = World([task("a"), rooted("b", become={})], targets=("humble", "one"))
+    assert run(world) == 0
+    world = World([task("a"), rooted("b", when="target.name == 'humble'")], targets=("humble", "x"))
+    assert run(world) == 3
+    assert world.statuses("x") == {"a": "ok", "b": "skipped"}
+
+
+def test_a_refusal_beside_a_failure_exits_1() -> None:
+    failing = TaskSpec(
+        key="a", name="a", module="fake", params={"fail": "no"}, when="target.name == 'one'"
+    )
+    world = World([failing, rooted("b", when="target.name != 'one'")], targets=("humble", "one"))
+    assert run(world) == 1
+    assert run(World([rooted("b")], targets=("humble", "dead"))) == 1
+
+
+def test_fail_fast_after_a_refusal_starts_nothing_more_and_exits_3() -> None:
+    options = RunOptions(playbook="site", version="0", concurrency=1, fail_fast=True)
+    world = World([rooted("a")], targets=("humble", "one"), options=options)
+    assert run(world) == 3
+    ends = {event.target: event.status for event in world.seen.of(TargetFinished)}
+    assert ends == {"humble": "refused", "one": "not_started"}
+
+
+def test_an_ignored_violation_lets_the_rest_run_and_never_reaches_its_module() -> None:
+    world = World([rooted("a", ignore_errors=True), task("b")], targets=("humble",))
+    assert run(world) == 0
+    assert world.statuses("humble") == {"a": "ignored", "b": "ok"}
+    assert world.log == ["humble check"]
