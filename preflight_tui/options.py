@@ -6,8 +6,6 @@ import argparse
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-import msgspec
-
 from preflight.model.settings import Settings, parse_duration
 
 USAGE_EXIT = 2
@@ -37,11 +35,10 @@ def parser() -> ArgumentParser:
     return top
 
 
-def settings(given: Namespace) -> Settings:
-    """Make the engine's settings of what was given; the rest are the defaults."""
+def settings(given: Namespace) -> dict[str, object]:
+    """Give the engine's settings that the command line names."""
     names = Settings.__struct_fields__
-    said = {name: getattr(given, name) for name in names if getattr(given, name, None) is not None}
-    return msgspec.convert(said, Settings)
+    return {name: getattr(given, name) for name in names if getattr(given, name, None) is not None}
 
 
 def _run_commands(commands: argparse._SubParsersAction[_Parser]) -> None:  # pyright: ignore[reportPrivateUsage]  # argparse has no public name for it
@@ -119,7 +116,9 @@ def _target_flags(command: ArgumentParser) -> None:
 def _run_flags(command: ArgumentParser) -> None:
     command.add_argument("--concurrency", type=_count, help="targets at a time")
     command.add_argument("--timeout", type=_duration, help="the whole run's, such as 30m")
-    command.add_argument("--fail-fast", action="store_true", help="one failed target stops all")
+    command.add_argument(
+        "--fail-fast", action="store_true", default=None, help="one failed target stops all"
+    )
     command.add_argument("--run-id", default="", help="the run's name")
     command.add_argument("--keep-runs", type=_count, metavar="N", help="finished runs to keep")
     command.add_argument("--max-message-bytes", type=_count, help="of one plugin message")

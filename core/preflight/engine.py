@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,7 +48,11 @@ class PluginSearch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command line asks for; nothing was read yet."""
+    """What a command line asks for; nothing was read yet.
+
+    ``settings`` are those that were given, by their names in ``Settings``: they win over the
+    project's.
+    """
 
     playbook: Path
     targets: Sequence[str] = ()
@@ -56,7 +60,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     tags: Sequence[str] = ()
     skip_tags: Sequence[str] = ()
     plugins: PluginSearch = PluginSearch()
-    settings: Settings = Settings()
+    settings: Mapping[str, object] = {}
     run_id: str = ""
 
 
@@ -68,6 +72,11 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     playbook: Playbook
     discovery: Discovery
     plans: list[TargetPlan]
+
+    @property
+    def settings(self) -> Settings:
+        """What bounds the run: the command line's, then the project's, then the defaults."""
+        return msgspec.convert({**self.project.settings.given(), **self.request.settings}, Settings)
 
 
 def version() -> str:
@@ -156,7 +165,7 @@ class Engine:
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         await self._stack.aclose()
-        prune(self._prepared.project.folder, self._prepared.request.settings.keep_runs)
+        prune(self._prepared.project.folder, self._prepared.settings.keep_runs)
 
     def add_sink(self, sink: Sink) -> None:
         """Give ``sink`` every event of the run."""
@@ -164,7 +173,7 @@ class Engine:
 
     async def run(self) -> int:
         """Run to the end and give the exit code."""
-        prepared, settings = self._prepared, self._prepared.request.settings
+        prepared, settings = self._prepared, self._prepared.settings
         wiring = Wiring(
             make_target=make_target,
             open_modules=self._modules,
@@ -195,7 +204,7 @@ class Engine:
         pool = PluginPool(
             target=target,
             emit=self.bus.emit,
-            settings=prepared.request.settings,
+            settings=prepared.settings,
             run=RunData(
                 id=self.run_id,
                 playbook=prepared.playbook.name,

@@ -25,6 +25,8 @@ _BAD_NAME = re.compile(r"[/\x00-\x1f\x7f,]|^\s|\s$|^$")
 Transport = Literal["local", "ssh", "winrm"]
 _Port = Annotated[int, Meta(ge=1, le=65535, description="a port from 1 to 65535")]
 _Duration = Annotated[str, Meta(pattern=DURATION_PATTERN, description=DURATION_WORDS)]
+_Count = Annotated[int, Meta(ge=1, description="a whole number from 1 on")]
+_MessageBytes = Annotated[int, Meta(ge=4096, description="a number of bytes from 4096 on")]
 _KeyPolicy = Literal["accept-new", "strict", "insecure"]
 
 
@@ -68,6 +70,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     groups: list[str] = []
     vars: dict[str, object] = {}
     jump: Jump | None = None
+    ssh_config: bool = True
 
     def names(self) -> dict[str, object]:
         """Give what templates see under ``target``."""
@@ -78,6 +81,27 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
             "transport": self.transport,
             "port": self.port,
         }
+
+
+class ProjectSettings(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """What ``settings`` of ``preflight.yml`` may bound; a flag of the command line wins."""
+
+    cancel_grace: _Duration | None = None
+    init_timeout: _Duration | None = None
+    max_message_bytes: _MessageBytes | None = None
+    concurrency: _Count | None = None
+    keep_runs: _Count | None = None
+
+    def given(self) -> dict[str, object]:
+        """List what is set, durations in seconds, by the names that ``Settings`` has for them."""
+        found: dict[str, object] = {}
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is not None:
+                found[name] = parse_duration(value) if isinstance(value, str) else value
+        return found
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +115,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     groups: dict[str, dict[str, object]] = {}
     hosts: list[Host] = []
     has_inventory: bool = False
+    settings: ProjectSettings = ProjectSettings()
 
 
 class _HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -111,6 +136,7 @@ class _HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     groups: list[str] = []
     vars: dict[str, object] = {}
     jump: Jump | None = None
+    ssh_config: bool = True
 
 
 class _Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,6 +154,7 @@ class _Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     environment: str = ""
     vars: dict[str, object] | None = None
     secrets: dict[str, object] | None = None
+    settings: ProjectSettings = ProjectSettings()
     inventory: _Inventory | None = None
 
 
@@ -167,6 +194,7 @@ def _read_project(folder: Path, source: Source) -> Project:
         groups={name: group.vars if group else {} for name, group in inventory.groups.items()},
         hosts=[_host(entry) for entry in inventory.hosts],
         has_inventory=config.inventory is not None,
+        settings=config.settings,
     )
 
 
