@@ -186,7 +186,7 @@ class Machine:
                 found.append(message)
             case Response():
                 self._read_response(message, frame, found)
-            case Invalid():
+            case _:
                 found.append(Violation(message.reason, frame[:200], noise=not message.json))
                 if message.refuse:
                     refusal = encode_error(None, INVALID_REQUEST, message.reason)

@@ -213,7 +213,7 @@ def _answer(envelope: _Envelope) -> Message:
             error = _Error(message="an error that can't be read")
         return Response(id, _EMPTY, (error.code, error.message))
     # The Go SDK leaves an empty result out.
-    empty = envelope.result is msgspec.UNSET or bytes(envelope.result) == _NULL
+    empty = envelope.result is msgspec.UNSET or memoryview(envelope.result) == _NULL
     return Response(id, _EMPTY if empty else cast("msgspec.Raw", envelope.result))
 
 

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from preflight.rpc.machine import Incoming, Large, Machine, Reply, TooLarge, Violation
+from preflight.rpc.machine import Incoming, Large, Machine, TooLarge, Violation
 from preflight.rpc.messages import (
     CANCELLED,
     INTERNAL_ERROR,
@@ -235,7 +235,7 @@ class Peer:
                 handler.on_large(message)
             case TooLarge():
                 self._fail_too_large(message)
-            case Reply():
+            case _:
                 self._send(message.frame)
 
     def _settle(self, response: Response) -> None:
@@ -268,7 +268,7 @@ class Peer:
         written: asyncio.Future[None] | None = None,
         urgent: bool = False,
     ) -> None:
-        if self.closed or self._writer.ended:
+        if self._writer.ended:
             return
         if self.trace is not None:
             self.trace("out", frame, len(frame) - 1)

@@ -50,10 +50,10 @@ class Writer:
     ) -> None:
         """Write a frame, or queue it; an urgent one goes ahead of all that was not begun.
 
+        Not to be called when it has :attr:`ended`.
+
         ``written`` is resolved when it was written whole; ``call_id`` lets it be taken back.
         """
-        if self._ended:
-            return
         outgoing = _Outgoing(frame, call_id, written)
         if urgent and self._queue:
             self._queue.insert(1 if self._queue[0].begun else 0, outgoing)

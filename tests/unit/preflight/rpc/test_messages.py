@@ -84,6 +84,7 @@ def test_an_id_comes_back_as_it_came(id: int | str, params: object) -> None:
         (b'{"jsonrpc":"1.0","id":1,"method":"m"}', "no jsonrpc 2.0 member", True),
         (b'{"jsonrpc":"2.0","id":null,"method":"m"}', "an id must be", True),
         (b'{"jsonrpc":"2.0","id":null,"result":{}}', "without a usable id", False),
+        (b'{"jsonrpc":"2.0","id":%b,"result":{}}' % (b"7" * 300), "without a usable id", False),
         (b'{"jsonrpc":"2.0","id":1,"method":"%b"}' % (b"m" * 300), "too long", True),
         (b"[]", "not a JSON object", True),
         (b"7", "not a JSON object", False),
