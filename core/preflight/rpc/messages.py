@@ -213,8 +213,13 @@ def _answer(envelope: _Envelope) -> Message:
             error = _Error(message="an error that can't be read")
         return Response(id, _EMPTY, (error.code, error.message))
     # The Go SDK leaves an empty result out.
-    empty = envelope.result is msgspec.UNSET or memoryview(envelope.result) == _NULL
-    return Response(id, _EMPTY if empty else cast("msgspec.Raw", envelope.result))
+    result = _EMPTY if envelope.result is msgspec.UNSET else envelope.result
+    return Response(id, _EMPTY if _is_null(result) else result)
+
+
+def _is_null(raw: msgspec.Raw) -> bool:
+    view = memoryview(raw)  # a result may be large, and is not copied to be looked at
+    return len(view) == len(_NULL) and bytes(view) == _NULL
 
 
 def _encode_id(id: Id | None) -> bytes:
