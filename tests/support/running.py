@@ -61,6 +61,13 @@ def odd_seconds() -> str:
     return f"{random.randint(10_000, 99_999)}.{random.randint(1, 999_999)}"
 
 
+async def there(seconds: str, *, within_s: float = 5.0) -> None:
+    """Wait until a process sleeps so long: what was forked may not have been executed yet."""
+    async with asyncio.timeout(within_s):
+        while not sleepers(seconds):  # noqa: ASYNC110  # somebody else's child is no event
+            await asyncio.sleep(0.01)
+
+
 async def gone(seconds: str, *, within_s: float = 5.0) -> float:
     """Wait until no process sleeps so long; gives how long that took."""
     begin = time.monotonic()

@@ -17,6 +17,7 @@ from preflight.ports.target import Target
 from preflight.targets.local import LocalTarget
 from preflight.targets.ssh import SshTarget
 from tests.support.sshd import Sshd, sshd, why_no_accounts, why_no_sshd
+from tests.support.tcp_proxy import Proxy
 
 PATIENCE_S = 10.0
 """Seconds after which a test gives up waiting for something that must come."""
@@ -77,6 +78,12 @@ def ssh_target(
 ) -> SshTarget:
     """Make a target that reads no ssh_config of whoever runs the tests."""
     return SshTarget(host_of(server, account, **fields), ssh_config=False, beat_s=beat_s)
+
+
+def ssh_over(line: Proxy, server: Sshd, account: str = "", *, beat_s: float = 10.0) -> SshTarget:
+    """Make a target that is reached over a line of ours, whose port no known_hosts has."""
+    fields: dict[str, object] = {"port": line.port, "host_key_policy": "insecure"}
+    return ssh_target(server, account, beat_s=beat_s, **fields)
 
 
 @dataclass(frozen=True)

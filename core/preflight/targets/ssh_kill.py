@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import asyncssh
@@ -28,6 +29,7 @@ class ControlShell:
 
     def __init__(self, *, beat_s: float = BEAT_S) -> None:
         self.can_find = True
+        self._decided = asyncio.Event()
         self._beat_s = beat_s
         self._token = new_token()
         self._waiting: dict[str, asyncio.Future[Ended]] = {}
@@ -49,7 +51,10 @@ class ControlShell:
         within_s: float,
         entry: Entry | None = None,
     ) -> None:
-        """Start it; returns before it listens. Raises as :meth:`Channel.open` and ``entry``."""
+        """Start it; whether it listens is told by :meth:`listening`.
+
+        Raises as :meth:`Channel.open`, and what ``entry`` raises.
+        """
         noise = Noise()
         way = entry or Entry()
         self._hear = noise.add
@@ -72,6 +77,17 @@ class ControlShell:
         self._hear = _ignore
         self._channel.write(control_program(self._token, beat_s=self._beat_s).encode())
         self._beat()
+
+    async def listening(self, *, within_s: float) -> bool:
+        """Wait until it reads what it is told; False where it will not, or can find nothing.
+
+        Nothing may be started before: a link that is cut meanwhile would take with it what was
+        said and not read.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._decided.wait()
+        return self._held is None and self.usable
 
     def watch(self, shell: int) -> None:
         """Name the work shell, whose children are the operations."""
@@ -137,11 +153,13 @@ class ControlShell:
     def _on_mark(self, words: list[str]) -> None:
         match words:
             case ["C"]:
+                self._decided.set()
                 held, self._held = self._held or [], None
                 if self._channel is not None and held:
                     self._channel.write(b"".join(held))
             case ["N"]:
                 self.can_find = False
+                self._decided.set()
             case ["D", op, how, *left]:
                 answer = self._waiting.pop(op, None)
                 if answer is not None and not answer.done():
@@ -152,6 +170,7 @@ class ControlShell:
 
     def _on_closed(self) -> None:
         self._hear(b"")
+        self._decided.set()
         self._stop_beating()
         for answer in self._waiting.values():
             answer.cancel()

@@ -28,6 +28,7 @@ REGISTER_S = 0.1
 then the dead-man's switch finds it as a child of the work shell."""
 
 _OPEN_S = 20.0  # a login shell with slow start-up files, or sudo with a slow PAM module
+_LISTEN_S = 5.0  # it starts beside the work shell, and is mostly the first to be ready
 _START_S = 2.0  # for the first word of an operation that was sent: one round trip
 _ANSWER_S = TERM_S + KILL_S + 0.5  # the control shell's own bound is 0.4 s below it
 _SECOND_S = 4.0  # for a second connection, where the first does not answer
@@ -54,6 +55,7 @@ class Lane:
         self, links: Links, become: Become | None = None, *, beat_s: float = BEAT_S
     ) -> None:
         self.second_control = False
+        self.unwatched = False
         self._links = links
         self._become = become
         self._beat_s = beat_s
@@ -73,9 +75,10 @@ class Lane:
             raise said
         self._work = work
         self._control = None
-        if watching is None:
+        if watching is None and await control.listening(within_s=_LISTEN_S):
             control.watch(work.pid)
             self._control = control
+        self.unwatched = self._control is None
         return said
 
     async def run(

@@ -67,6 +67,10 @@ class Session:
                 self.probe = Probe(info=_WINDOWS)
                 return
             self.probe = read_probe(said)
+            if self._lane.unwatched:
+                self.notices.append(
+                    "no control shell on the target: commands can't be ended when the link is lost"
+                )
             if self._lane.second_control:
                 self.notices.append(
                     "the server has no room for a second channel (MaxSessions): a second "
