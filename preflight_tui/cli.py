@@ -9,15 +9,9 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from preflight.engine import (
-    PluginSearch,
-    Prepared,
-    Request,
-    new_run_id,
-    prepare,
-    version,
-)
+from preflight.engine import Prepared, Request, new_run_id, prepare, version
 from preflight.errors import ConfigError, PreflightError
+from preflight.queries import PluginSearch
 from preflight.sinks.history import PastRun, list_runs
 from preflight_tui import demo, looks
 from preflight_tui.headless import json_sink, run_headless, text_sink, wants_colour

@@ -11,15 +11,7 @@ from typing import cast
 import msgspec
 import yaml
 
-from preflight.engine import (
-    PluginSearch,
-    Prepared,
-    find_plugins,
-    gather_facts,
-    hosts_for,
-    inspect_plugins,
-    known_param_problems,
-)
+from preflight.engine import Prepared
 from preflight.errors import ConfigError, PreflightError, Problem
 from preflight.events import decode
 from preflight.model.inventory import find_project
@@ -27,6 +19,14 @@ from preflight.model.settings import Settings
 from preflight.plan.planner import undefined_vars
 from preflight.plugins.discovery import Discovery
 from preflight.plugins.inspect import Inspection
+from preflight.queries import (
+    PluginSearch,
+    find_plugins,
+    gather_facts,
+    hosts_for,
+    inspect_plugins,
+    known_param_problems,
+)
 from preflight.sinks.history import PastRun, list_runs, read_run
 from preflight.views.clean import plain
 from preflight_tui.headless import json_sink, text_sink, wants_colour
@@ -37,7 +37,12 @@ _FACTS_AT_ONCE = 32
 
 def validate(prepared: Prepared, given: Namespace) -> int:
     """Say what is wrong, or that nothing is."""
-    _refuse([*undefined_vars(prepared.playbook, prepared.plans), *known_param_problems(prepared)])
+    _refuse(
+        [
+            *undefined_vars(prepared.playbook, prepared.plans),
+            *known_param_problems(prepared.playbook, prepared.discovery),
+        ]
+    )
     count, targets = len(prepared.playbook.tasks), len(prepared.plans)
     if given.output == "json":
         _json({"playbook": prepared.playbook.name, "tasks": count, "targets": targets})
@@ -53,7 +58,7 @@ def _refuse(problems: list[Problem]) -> None:
 
 def plan(prepared: Prepared, given: Namespace) -> int:
     """Show each target's tasks in the order in which they would run."""
-    _refuse(known_param_problems(prepared))
+    _refuse(known_param_problems(prepared.playbook, prepared.discovery))
     if given.output == "json":
         _json(
             [

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.metadata
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,34 +16,24 @@ import msgspec
 from preflight.bus import Bus, Sink
 from preflight.control import RunControl
 from preflight.errors import ConfigError, PreflightError, Problem, Reason
-from preflight.events import Event
 from preflight.link.server import LinkServer
-from preflight.model.inventory import Host, Project, find_project, select
+from preflight.model.inventory import Project, find_project, select
 from preflight.model.playbook import Playbook, load_playbook
 from preflight.model.settings import Settings
 from preflight.model.template import Scope, render
 from preflight.modules import BUILTINS
 from preflight.plan.planner import TargetPlan, plan
 from preflight.plugins.descriptors import DescriptorCache
-from preflight.plugins.discovery import Discovery, default_places, discover
-from preflight.plugins.inspect import Inspection, inspect
+from preflight.plugins.discovery import Discovery
 from preflight.plugins.module import PluginModule
 from preflight.plugins.pool import PluginPool
 from preflight.plugins.protocol import RunData
-from preflight.plugins.schema import BadSchema, Schema
 from preflight.ports.module import Module, Requirements
-from preflight.ports.target import Target
+from preflight.queries import PluginSearch, find_plugins
 from preflight.run.runner import Runner, RunOptions
 from preflight.run.target_run import Wiring
 from preflight.sinks.history import History, create_run_folder, prune
 from preflight.targets import make_target
-
-
-class PluginSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """Where plugins are looked for: ``extra`` folders first, then the three default places."""
-
-    extra: Sequence[Path] = ()
-    only_extra: bool = False
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,12 +71,6 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 def version() -> str:
     """Give the version of the installed distribution."""
     return importlib.metadata.version("preflight-tui")
-
-
-def find_plugins(search: PluginSearch) -> Discovery:
-    """Search for plugins; nothing is started."""
-    places = default_places(search.extra, only_extra=search.only_extra)
-    return discover(places, builtins=BUILTINS)
 
 
 def prepare(request: Request) -> Prepared:
@@ -257,94 +240,3 @@ class ModuleSet:
 def new_run_id() -> str:
     """Make an id that sorts by time and that no two runs share."""
     return datetime.now(UTC).strftime("%Y%m%d-%H%M%S-") + secrets.token_hex(2)
-
-
-async def inspect_plugins(
-    discovery: Discovery, *, settings: Settings, emit: Callable[[Event], None] = lambda event: None
-) -> list[Inspection]:
-    """Start, ask and end every plugin that was found, all at once."""
-    return await inspect(
-        discovery.plugins, emit=emit, settings=settings, descriptors=DescriptorCache()
-    )
-
-
-def known_param_problems(prepared: Prepared) -> list[Problem]:
-    """Hold the params of plugin tasks against what is known of the plugins; nothing is started.
-
-    A template stands for a value of any type, and a plugin that never ran here is not judged.
-    """
-    cache = DescriptorCache()
-    schemas: dict[str, Schema | None] = {}
-    problems: list[Problem] = []
-    for task in prepared.playbook.tasks:
-        if task.module in BUILTINS:
-            continue
-        if task.module not in schemas:
-            schemas[task.module] = _known_schema(prepared.discovery, task.module, cache)
-        schema = schemas[task.module]
-        wrong = schema.violations(task.params, templates=True) if schema is not None else []
-        problems += [
-            Problem(
-                f"task {task.name!r}: {task.module}: {words}",
-                file=str(prepared.playbook.path),
-                line=task.line,
-            )
-            for words in wrong
-        ]
-    return problems
-
-
-def _known_schema(discovery: Discovery, name: str, cache: DescriptorCache) -> Schema | None:
-    found = discovery.get(name)
-    known = cache.get(found) if found is not None else None
-    if known is None or known.params_schema is None:
-        return None
-    try:
-        return Schema(known.params_schema)
-    except BadSchema:
-        return None  # the run warns of it
-
-
-async def gather_facts(
-    hosts: Sequence[Host], *, concurrency: int
-) -> list[tuple[Host, dict[str, object] | PreflightError]]:
-    """Ask every target for its facts; an unreachable one gives its error, in the same order."""
-    places = asyncio.Semaphore(max(1, concurrency))
-
-    async def one(host: Host) -> dict[str, object] | PreflightError:
-        async with places:
-            try:
-                target: Target = make_target(host)
-                async with target:
-                    return await target.facts()
-            except PreflightError as exc:
-                return exc
-
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(host)) for host in hosts]
-    return [(host, task.result()) for host, task in zip(hosts, tasks, strict=True)]
-
-
-def hosts_for(folder: Path, selectors: Sequence[str]) -> list[Host]:
-    """Give the targets that the selectors name in the project of ``folder``.
-
-    Raises :class:`ConfigError`.
-    """
-    return select(find_project(folder), selectors)
-
-
-__all__ = [
-    "ConfigError",
-    "Engine",
-    "PluginSearch",
-    "Prepared",
-    "Request",
-    "find_plugins",
-    "gather_facts",
-    "hosts_for",
-    "inspect_plugins",
-    "known_param_problems",
-    "new_run_id",
-    "prepare",
-    "version",
-]

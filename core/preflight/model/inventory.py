@@ -13,7 +13,12 @@ from msgspec import Meta
 from preflight.errors import ConfigError, Problem
 from preflight.model.layers import merge_into, parse_override
 from preflight.model.schema import Violation, violations
-from preflight.model.settings import DURATION_PATTERN, DURATION_WORDS, parse_duration
+from preflight.model.settings import (
+    DURATION_PATTERN,
+    DURATION_WORDS,
+    ProjectSettings,
+    parse_duration,
+)
 from preflight.model.source import Source, pause_collector, read_source
 from preflight.model.suggest import did_you_mean
 
@@ -25,8 +30,6 @@ _BAD_NAME = re.compile(r"[/\x00-\x1f\x7f,]|^\s|\s$|^$")
 Transport = Literal["local", "ssh", "winrm"]
 _Port = Annotated[int, Meta(ge=1, le=65535, description="a port from 1 to 65535")]
 _Duration = Annotated[str, Meta(pattern=DURATION_PATTERN, description=DURATION_WORDS)]
-_Count = Annotated[int, Meta(ge=1, description="a whole number from 1 on")]
-_MessageBytes = Annotated[int, Meta(ge=4096, description="a number of bytes from 4096 on")]
 _KeyPolicy = Literal["accept-new", "strict", "insecure"]
 
 
@@ -81,27 +84,6 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
             "transport": self.transport,
             "port": self.port,
         }
-
-
-class ProjectSettings(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
-    """What ``settings`` of ``preflight.yml`` may bound; a flag of the command line wins."""
-
-    cancel_grace: _Duration | None = None
-    init_timeout: _Duration | None = None
-    max_message_bytes: _MessageBytes | None = None
-    concurrency: _Count | None = None
-    keep_runs: _Count | None = None
-
-    def given(self) -> dict[str, object]:
-        """List what is set, durations in seconds, by the names that ``Settings`` has for them."""
-        found: dict[str, object] = {}
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
-            if value is not None:
-                found[name] = parse_duration(value) if isinstance(value, str) else value
-        return found
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
