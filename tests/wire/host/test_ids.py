@@ -11,7 +11,6 @@ from preflight.events import Diagnostic, PluginSpawned
 from preflight.ports.target import Become
 from preflight.targets.local import LocalTarget
 from tests.support.fake_plugin import (
-    Q7,
     R2,
     R3,
     frame,
@@ -22,7 +21,6 @@ from tests.support.fake_plugin import (
     repeat,
     request,
     shaken,
-    until,
     write,
 )
 from tests.support.loop import in_loop
