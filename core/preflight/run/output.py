@@ -12,6 +12,7 @@ _FLUSH_S = 0.05
 """An operator sees a line at most this much later; 20 events a second and task at rest."""
 _BATCH_LINES = 500
 _BATCH_CHARS = 64 * 1024
+_LINE_CHARS = 64 * 1024  # a plugin's line may be as long as a message; an event is not
 _TAIL_LINES = 20
 
 
@@ -40,7 +41,13 @@ class TaskOutputBuffer:
         return lambda stream, text: self.add(stream, text, item)
 
     def add(self, stream: Stream, text: str, item: str = "") -> None:
-        """Take one line, of an item where ``item`` is its index."""
+        """Take one line, of an item where ``item`` is its index; a huge one comes in pieces."""
+        for start in range(_LINE_CHARS, len(text), _LINE_CHARS):
+            self._add(stream, text[start - _LINE_CHARS : start], item)
+        rest = (len(text) - 1) // _LINE_CHARS * _LINE_CHARS if text else 0
+        self._add(stream, text[rest:] if rest else text, item)
+
+    def _add(self, stream: Stream, text: str, item: str) -> None:
         if item != self._item:
             self.flush()
             self._item = item
