@@ -26,6 +26,7 @@ class CountedTarget(LocalTarget):
         self.exec_count = 0
         self.put_count = 0
         self.forbidden = False
+        self.scripts: list[str] = []
         self._started = asyncio.Condition()
 
     async def started(self, count: int) -> None:
@@ -45,6 +46,7 @@ class CountedTarget(LocalTarget):
         become: Become | None = None,
     ) -> ExecResult:
         assert not self.forbidden, script
+        self.scripts.append(script)
         async with self._started:
             self.exec_count += 1
             self._started.notify_all()
@@ -72,16 +74,27 @@ class Workbench:
         self.folder = folder
         self.target = CountedTarget()
         self.lines: list[tuple[Stream, str]] = []
+        self._news = asyncio.Event()
         names = Names(vars={"who": "Bo"})
         self._ctx = TaskContext(
             target=self.target,
             task="task",
             scope=scope,
             emit=bus.emit,
-            output=lambda stream, text: self.lines.append((stream, text)),
+            output=self._take,
             folder=folder,
             render=lambda text: render_text(text, names),
         )
+
+    async def line(self, part: str) -> None:
+        """Wait for a line of output that holds ``part``."""
+        while not any(part in text for _, text in self.lines):
+            self._news.clear()
+            await self._news.wait()
+
+    def _take(self, stream: Stream, text: str) -> None:
+        self.lines.append((stream, text))
+        self._news.set()
 
     async def check(self, module: str, **args: object) -> CheckResult:
         return await BUILTINS[module].module.check(args, self._ctx)

@@ -12,7 +12,10 @@ import msgspec
 
 from preflight.modules.directory import DirectoryModule, DirectoryParams
 from preflight.modules.file import FileModule, FileParams
+from preflight.modules.service import ServiceModule, ServiceParams
 from preflight.modules.shell import ShellModule, ShellParams
+from preflight.modules.system_package import SystemPackageModule, SystemPackageParams
+from preflight.modules.user import UserModule, UserParams
 from preflight.modules.wait import WaitModule, WaitParams
 from preflight.ports.module import Module, Requirements
 
@@ -25,9 +28,14 @@ class Builtin(NamedTuple):
     requires: Requirements = Requirements()
 
 
+_ROOT = Requirements(root=True)
+
 BUILTINS: dict[str, Builtin] = {
     "directory": Builtin(DirectoryParams, DirectoryModule()),
     "file": Builtin(FileParams, FileModule()),
+    "service": Builtin(ServiceParams, ServiceModule(), _ROOT),
     "shell": Builtin(ShellParams, ShellModule()),
+    "system_package": Builtin(SystemPackageParams, SystemPackageModule(), _ROOT),
+    "user": Builtin(UserParams, UserModule(), _ROOT),
     "wait": Builtin(WaitParams, WaitModule()),
 }

@@ -18,6 +18,11 @@ from preflight.plan.graph import cycle_message, find_cycle, order
 
 _FACTS = re.compile(r"\b(facts|env)\b")
 
+_USUAL = (
+    *("directory", "file", "powershell", "reboot", "service"),
+    *("shell", "system_package", "user", "wait"),
+)
+
 Known = Callable[[str], str | None]
 
 
@@ -138,7 +143,7 @@ def _unknown_modules(
 
 
 def _usual(known: Known) -> list[str]:
-    return [name for name in ("shell", "file", "directory", "wait") if known(name)]
+    return [name for name in _USUAL if known(name)]
 
 
 def _at(playbook: Playbook, task: TaskSpec, message: str) -> Problem:
