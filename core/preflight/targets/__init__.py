@@ -12,7 +12,7 @@ from preflight.targets.ssh import SshTarget
 
 TRANSPORTS: dict[str, Callable[[Host], Target]] = {
     "local": lambda host: LocalTarget(host.name),
-    "ssh": lambda host: SshTarget(host, ssh_config=host.ssh_config),
+    "ssh": SshTarget,
 }
 
 
