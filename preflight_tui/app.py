@@ -10,11 +10,15 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from preflight.views import cancelling
+from preflight.views.detail import cell_title
+from preflight.views.diff import diff_lines
 from preflight.views.parts import Parts
+from preflight_tui import output
 from preflight_tui.keys import PRIORITY, bindings
+from preflight_tui.palette import KeyCommands
 from preflight_tui.screens.base import ConsoleScreen
 from preflight_tui.screens.capabilities import CapabilitiesScreen
-from preflight_tui.screens.dialogs import Answer, Ask, Cancelling, Help, Prompt
+from preflight_tui.screens.dialogs import Answer, Ask, Cancelling, Listing, Prompt, help_lines
 from preflight_tui.screens.output import OutputScreen
 from preflight_tui.screens.plugins import PluginsScreen
 from preflight_tui.screens.run import RunScreen
@@ -29,6 +33,7 @@ INTERRUPTED = 130
 class ConsoleApp(Viewer):
     """Shows one run, live or past. Its result is the exit code, or ``None`` when it crashed."""
 
+    COMMANDS: ClassVar = {KeyCommands}
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("app"), *PRIORITY]
     SCREENS: ClassVar = {
         "run": RunScreen,
@@ -113,9 +118,46 @@ class ConsoleApp(Viewer):
             self.screen.maximize(self.focused, container=False)
         self.call_after_refresh(self.paint, None)
 
+    def action_theme(self, name: str) -> None:
+        """Use another theme."""
+        self.theme = name
+
+    def action_sort(self) -> None:
+        """Show the targets in another order."""
+        self.worst_first = not self.worst_first
+        self.notify("worst first" if self.worst_first else "as in the inventory", markup=False)
+        self.paint(None)
+
+    def action_diff(self) -> None:
+        """Show what the check of the task found different."""
+        row, column = self.cursor
+        grid = self.store.grid
+        if 0 <= row < len(grid.rows) and 0 <= column < len(grid.columns):
+            changes = grid.detail(row, column).changes
+            self.push_screen(Listing(cell_title(self.store, row, column), diff_lines(changes)))
+
+    def action_copy(self) -> None:
+        """Copy what is selected, or the lines that are in sight."""
+        output.copy_sight(self)
+
+    def action_copy_all(self) -> None:
+        """Copy the whole output of the task."""
+        output.copy_all(self)
+
+    def action_export(self) -> None:
+        """Write the output of the task to a file."""
+        if (path := output.exported(self)) is not None:
+            self.notify(f"Written to {path}", markup=False)
+
+    def action_pager(self) -> None:
+        """Open the output of the task in the operator's pager."""
+        if (path := output.exported(self)) is not None:
+            with self.suspend():
+                output.open_pager(path)
+
     def action_help(self) -> None:
         """Show the keys."""
-        self.push_screen(Help())
+        self.push_screen(Listing("Keys", help_lines(), hang=20))
 
     def action_cancel(self) -> None:
         """Ask what to cancel: the task under the cursor, its target, or the run."""

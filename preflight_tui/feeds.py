@@ -89,6 +89,7 @@ class MemoryFeed:
         self.live = live
         self.record = MemoryRecord()
         self.asked: list[tuple[str, bool]] = []
+        self.count = 0
         self._queue: asyncio.Queue[list[bytes] | None] = asyncio.Queue()
         self.push(lines)
         if not live:
@@ -96,6 +97,7 @@ class MemoryFeed:
 
     def push(self, lines: list[bytes]) -> None:
         """Give the console more lines."""
+        self.count += len(lines)
         for line in lines:
             self.record.add(line)
         self._queue.put_nowait(lines)

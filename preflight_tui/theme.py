@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 from textual.filter import LineFilter
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 DARK = Theme(
     name="preflight-dark",
@@ -73,7 +73,12 @@ ANSI = Theme(
     panel="ansi_default",
     dark=True,
     ansi=True,
-    variables={"frame": "ansi_default", "quiet": "ansi_default", "faint": "ansi_default"},
+    variables={
+        **BUILTIN_THEMES["ansi-dark"].variables,
+        "frame": "ansi_bright_black",
+        "quiet": "ansi_default",
+        "faint": "ansi_bright_black",
+    },
 )
 
 THEMES = (DARK, LIGHT, CONTRAST, ANSI)

@@ -50,7 +50,7 @@ class Viewer(App[int]):
     """Shows a store on its screens; :class:`preflight_tui.app.ConsoleApp` adds what keys do."""
 
     TITLE = "preflight"
-    ENABLE_COMMAND_PALETTE = False
+    COMMAND_PALETTE_BINDING = "ctrl+p"
     CSS = """
     .-ascii Sheet, .-ascii Matrix, .-ascii LineView { border: ascii $frame; }
     .-ascii Sheet:focus, .-ascii Matrix:focus, .-ascii LineView:focus { border: ascii $primary; }
@@ -74,6 +74,7 @@ class Viewer(App[int]):
         self.pending: dict[str, float] = {}
         self.notice: Parts = []
         self.needle = ""
+        self.worst_first = False
         self.monotonic = monotonic
         self._painted_at = 0.0
         self._keyed_at = -1.0
@@ -208,9 +209,8 @@ class Viewer(App[int]):
             return
         task = grid.columns[column].key if 0 <= column < len(grid.columns) else ""
         view.start_at = grid.started_at
-        named = (
-            self.screen.query("#detail").first().display if self.screen.query("#detail") else False
-        )
+        details = view.screen.query("#detail")
+        named = bool(details) and details.first().display
         subject = "Output" if named else cell_title(self.store, row, column)
         view.open(self.bridge.reader((grid.rows[row].target, task)), subject)
         view.update_lines()

@@ -4,40 +4,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.selection import Selection
 from textual.strip import Strip
 
-from preflight.views.clean import PLAIN, plain, runs
+from preflight.views.clean import plain
 from preflight.views.clock import seconds, span, time_of_day
 from preflight.views.find import Find
 from preflight.views.log import LogReader, LogRow
 from preflight_tui.keys import bindings
-from preflight_tui.panes.paint import Painted, sgr_style
-from preflight_tui.panes.wrapping import cut, folded, paint_spans
-
-MAX_CELLS = 4096
-"""Cells of a line that are shown; how much more there is stands at its end."""
+from preflight_tui.panes.paint import Painted
+from preflight_tui.panes.rows import MAX_CELLS, Hit, row_strips
 
 _KEPT_LINES = 512
 _TIMES = ("clock", "since", "off")
-_KINDS = {
-    "check": "checking",
-    "apply": "applying",
-    "out": "muted",
-    "err": "warning",
-    "stderr": "warning",
-    "error": "error",
-    "warning": "warning",
-    "result": "bold",
-    "cancel": "unwinding",
-    "rpc": "in",
-    "plugin": "in",
-    "target": "muted",
-    "missing": "muted",
-}
 
 
 class LineView(Painted, can_focus=True):
@@ -194,6 +174,15 @@ class LineView(Painted, can_focus=True):
         ]
         return selection.extract("\n".join(lines)), "\n"
 
+    @property
+    def text(self) -> str:
+        """Give the lines that are in sight."""
+        reader = self._reader
+        if reader is None:
+            return ""
+        in_sight = dict.fromkeys(line for line, _ in self._shown)
+        return "\n".join(plain(reader.row(line).text) for line in in_sight)
+
     def selection_updated(self, selection: Selection | None) -> None:
         """Paint the selection."""
         self.refresh()
@@ -289,29 +278,16 @@ class LineView(Painted, can_focus=True):
         assert self._reader is not None
         row = self._reader.row(line)
         first = line == 0 or self._reader.row(line - 1).ts != row.ts
-        strips = self._paint(row, line, with_time=first)
+        spans = self.find.span(plain(row.text)) if self.find is not None else []
+        hit = Hit(spans, "hit-now" if line == self._hit else "hit")
+        stamp = self._stamp(row, with_time=first)
+        room = self.size.width if self.wrap else MAX_CELLS + 64
+        strips = row_strips(self, row, stamp, hit, room)
         if row.kind != "missing":
             self._strips[key] = strips
             if len(self._strips) > _KEPT_LINES:
                 self._strips.popitem(last=False)
         return strips
-
-    def _paint(self, row: LogRow, line: int, *, with_time: bool) -> list[Strip]:
-        base = self.look("")
-        kind = _KINDS.get(row.kind, "")
-        head = [Segment(self._stamp(row, with_time=with_time), self.look("muted"))]
-        head.append(Segment(f"{row.kind:<6.6} ", self.look(kind)))
-        bold = self.look("bold") if row.kind in ("check", "apply", "result") else base
-        body = [
-            Segment(self.shown(text), bold if look == PLAIN else base + sgr_style(look))
-            for text, look in runs(row.text)
-        ]
-        if self.find is not None and (spans := self.find.span("".join(one.text for one in body))):
-            name = "hit-now" if line == self._hit else "hit"
-            body = paint_spans(body, spans, Style() + self.look(name))
-        body = cut(body, MAX_CELLS, self.look("muted"))
-        room = self.size.width if self.wrap else MAX_CELLS + 64
-        return folded(head, body, room, base)
 
     def _stamp(self, row: LogRow, *, with_time: bool) -> str:
         if self.time == "off":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
@@ -11,24 +9,12 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
-from preflight.views.detail import now_text
+from preflight.views.detail import now_text, target_order
 from preflight.views.states import BAD, LOOKS, RUNNING, State
 from preflight.views.store import Store
 from preflight_tui.keys import bindings
+from preflight_tui.panes.columns import Layout, column_numbers, share_out
 from preflight_tui.panes.paint import Painted
-
-_NOW_CELLS = 18  # the least that the words at the end of a line get
-_NAME_CELLS = 22  # the most that a target's name gets
-
-
-class Layout(NamedTuple):
-    """How a width is shared out: the name, the cells (``step`` wide each), the words."""
-
-    name: int
-    step: int
-    first: int
-    columns: int
-    now: int
 
 
 class Matrix(Painted, can_focus=True):
@@ -51,6 +37,7 @@ class Matrix(Painted, can_focus=True):
         super().__init__(id=id)
         self.store = store
         self.order: list[int] = []
+        self.worst_first = False
         self.cursor = (0, -1)
         self._top = 0
         self._left = 0
@@ -62,7 +49,7 @@ class Matrix(Painted, can_focus=True):
 
     def show(self, dirty: set[int] | None = None) -> None:
         """Paint again: all of it, or the rows of the targets that changed."""
-        self.order = list(range(len(self.store.grid.rows)))
+        self.order = target_order(self.store, worst_first=self.worst_first)
         self._keep_in_sight()
         self._words()
         if dirty is None:
@@ -203,18 +190,7 @@ class Matrix(Painted, can_focus=True):
         return style + over if over else style
 
     def _heading(self, y: int, layout: Layout, width: int) -> Strip:
-        columns = range(layout.first, layout.first + layout.columns)
-        two = self.heads == 2
-        if layout.step > 1:
-            numbers = "".join(f"{column + 1:02}".rjust(layout.step) for column in columns)
-        elif two and y == 0:
-            tens = ((column + 1) // 10 for column in columns)
-            numbers = "".join(
-                str(ten) if (column + 1) % 10 == 0 else " "
-                for column, ten in zip(columns, tens, strict=True)
-            )
-        else:
-            numbers = "".join(str((column + 1) % 10) for column in columns)
+        numbers = column_numbers(layout, tens=self.heads == 2 and y == 0)
         last = y == self.heads - 1
         name = "target" if last else ""
         end = "now" if last else ""
@@ -222,15 +198,9 @@ class Matrix(Painted, can_focus=True):
         return self.strip([(text, "muted")], width)
 
     def _layout(self) -> Layout:
-        grid, width = self.store.grid, self.size.width
+        grid = self.store.grid
         longest = max((cell_len(row.name) for row in grid.rows), default=6)
-        name = max(6, min(longest, _NAME_CELLS))
-        room = width - name - 5 - _NOW_CELLS
-        columns = len(grid.columns)
-        step = next((step for step in (3, 2) if columns * step <= room), 1)
-        shown = max(0, min(columns, room // step))
-        first = max(0, min(self._left, columns - shown))
-        return Layout(name, step, first, shown, max(0, width - name - 5 - shown * step))
+        return share_out(self.size.width, longest, len(grid.columns), self._left)
 
     def _number(self, row: int) -> int | None:
         at = row - self.heads + self._top

@@ -67,7 +67,7 @@ class Painted(Widget):
     def panel_style(self) -> Style:
         """Give what is laid over a line that is chosen."""
         value = app_of(self).theme_variables["panel"]
-        if value.startswith("ansi"):
+        if not value.startswith("#"):  # a theme of the terminal's own colours
             return Style(bold=True)
         return Style(bgcolor=value)
 

@@ -110,9 +110,9 @@ class Cancelling(ModalScreen[None]):
 
     DEFAULT_CSS = """
     Cancelling { align: center middle; background: $background 50%; }
-    Cancelling Sheet { width: 96%; height: 1fr; border: none; }
+    Cancelling Sheet { width: 1fr; border: none; }
     Cancelling Sheet:focus { border: none; }
-    Cancelling #box { width: 96%; max-width: 120; height: 80%; border: heavy $accent;
+    Cancelling #box { width: 96%; max-width: 120; height: auto; border: heavy $accent;
         background: $background; border-title-color: $accent; border-title-style: bold;
         border-subtitle-color: $foreground; padding: 0 1; }
     Cancelling #head { height: 2; }
@@ -146,7 +146,10 @@ class Cancelling(ModalScreen[None]):
         self.query_one("#head", Sheet).show([[*cancelling.heading(store), *app.notice]])
         notes = cancelling.notes(store)
         lines = cancelling.lines(store)
-        self.query_one("#rows", Sheet).show([*lines, *([[], *notes] if notes else [])])
+        rows = self.query_one("#rows", Sheet)
+        rows.show([*lines, *([[], *notes] if notes else [])])
+        room = max(3, self.size.height * 4 // 5 - 4)
+        rows.styles.height = max(3, min(len(rows.lines), room))
 
     def action_hide(self) -> None:
         """Go back to the screen below; the cancel goes on."""
@@ -188,30 +191,36 @@ class Prompt(ModalScreen[str]):
         self.dismiss(self._text)
 
 
-class Help(ModalScreen[None]):
-    """All keys, from the one table."""
+class Listing(ModalScreen[None]):
+    """Lines to read: all keys, a diff."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1", "leave", show=False)
+        Binding("escape,q,question_mark,f1,d", "leave", show=False)
     ]
 
     DEFAULT_CSS = """
-    Help { align: center middle; background: $background 50%; }
-    Help Sheet { width: 76; max-width: 96%; height: 90%; border: heavy $primary; }
-    Help Sheet:focus { border: heavy $primary; }
+    Listing { align: center middle; background: $background 50%; }
+    Listing Sheet { width: 90; max-width: 96%; height: 90%; border: heavy $primary; }
+    Listing Sheet:focus { border: heavy $primary; }
     """
+
+    def __init__(self, title: str, lines: list[Parts], *, hang: int = 0) -> None:
+        super().__init__()
+        self._heading = title
+        self._lines = lines
+        self._hang = hang
 
     def compose(self) -> ComposeResult:
         """Make the list."""
-        yield Sheet(hang=20, id="keys")
+        yield Sheet(hang=self._hang, id="lines")
 
     def on_mount(self) -> None:
-        """Show the keys."""
+        """Show the lines."""
         self.set_class(console(self).options.ascii, "-ascii")
         sheet = self.query_one(Sheet)
-        sheet.frame("Keys", "esc close")
+        sheet.frame(self._heading, "esc close")
         sheet.focus()
-        self.call_after_refresh(sheet.show, help_lines())
+        self.call_after_refresh(sheet.show, self._lines)
 
     def action_leave(self) -> None:
         """Close it."""
@@ -248,6 +257,7 @@ def help_lines() -> list[Parts]:
 _NAMES = {
     "slash": "/",
     "question_mark,f1": "?, f1",
+    "colon,ctrl+p": ":, ctrl+p",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
 }

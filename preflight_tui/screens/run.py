@@ -58,6 +58,7 @@ class RunScreen(ConsoleScreen):
         matrix = self.query_one(Matrix)
         if changes is None or changes.reshaped or changes.plugins:
             self._share_out()
+        matrix.worst_first = app.worst_first
         matrix.place_cursor(row, column)
         matrix.show(None if changes is None or changes.reshaped else changes.rows)
         self._show_tasks(row, column)

@@ -96,8 +96,11 @@ def heading(store: Store) -> Parts:
     left = [row.left_s(now) for row in waiting if row.state == "sent"]
     if left:
         parts.append((f", {max(left):.1f} s left", "unwinding"))
-    killed = sum(row.state in ("killed", "lost") for row in rows)
-    return [*parts, (" · ", "muted"), (f"{killed} killed", "error" if killed else "muted")]
+    for state in ("killed", "lost"):
+        count = sum(row.state == state for row in rows)
+        if count or state == "killed":
+            parts += [(" · ", "muted"), (f"{count} {state}", "error" if count else "muted")]
+    return parts
 
 
 def lines(store: Store) -> list[Parts]:

@@ -8,9 +8,15 @@ from preflight.views.clock import span
 from preflight.views.grid import Cell, Row
 from preflight.views.parts import Part, Parts, label
 from preflight.views.plugins import SYMBOLS
-from preflight.views.states import LOOKS, RUNNING, State
+from preflight.views.states import BAD, LOOKS, RUNNING, State
 from preflight.views.store import Store
 
+_SKIPS = {
+    "tag-filtered": "tags",
+    "when-condition-false": "when",
+    "dependency-failed": "dependency",
+    "already-satisfied": "in place",
+}
 _NAME, _MODULE = 28, 14  # the most cells that the columns of a list of tasks are aligned at
 _BAR = 6  # cells of the bar that counts a grace down
 
@@ -18,6 +24,15 @@ _BAR = 6  # cells of the bar that counts a grace down
 def glyph(state: State) -> Part:
     """Give a state's symbol in its style."""
     return LOOKS[state].symbol, LOOKS[state].style
+
+
+def target_order(store: Store, *, worst_first: bool) -> list[int]:
+    """Give the rows in the order of the inventory, or those in trouble before others."""
+    rows = list(range(len(store.grid.rows)))
+    if worst_first:
+        worst = {row: max(store.grid.cells[row], default=0) for row in rows}
+        rows.sort(key=lambda row: -worst[row] if worst[row] in BAD else 0)
+    return rows
 
 
 def now_text(store: Store, number: int) -> Part:
@@ -97,7 +112,8 @@ def task_line(store: Store, number: int, column: int) -> Parts:
         done = f"  {cell.done}/{cell.total}" if cell.total else ""
         parts.append((f"  {span(took)}{done}", LOOKS[state].style))
     elif cell.status:
-        why = cell.reason if state is State.SKIPPED else span(cell.elapsed_ms / 1000)
+        took = span(cell.elapsed_ms / 1000) if cell.elapsed_ms else ""
+        why = _SKIPS.get(cell.reason, cell.reason) if state is State.SKIPPED else took
         parts.append((f"  {why}", "muted"))
     return parts
 
