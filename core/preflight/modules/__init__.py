@@ -12,6 +12,8 @@ import msgspec
 
 from preflight.modules.directory import DirectoryModule, DirectoryParams
 from preflight.modules.file import FileModule, FileParams
+from preflight.modules.powershell import PowershellModule, PowershellParams
+from preflight.modules.reboot import RebootModule, RebootParams
 from preflight.modules.service import ServiceModule, ServiceParams
 from preflight.modules.shell import ShellModule, ShellParams
 from preflight.modules.system_package import SystemPackageModule, SystemPackageParams
@@ -33,6 +35,8 @@ _ROOT = Requirements(root=True)
 BUILTINS: dict[str, Builtin] = {
     "directory": Builtin(DirectoryParams, DirectoryModule()),
     "file": Builtin(FileParams, FileModule()),
+    "powershell": Builtin(PowershellParams, PowershellModule()),
+    "reboot": Builtin(RebootParams, RebootModule(), Requirements(root=True, remote=True)),
     "service": Builtin(ServiceParams, ServiceModule(), _ROOT),
     "shell": Builtin(ShellParams, ShellModule()),
     "system_package": Builtin(SystemPackageParams, SystemPackageModule(), _ROOT),

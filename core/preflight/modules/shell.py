@@ -14,8 +14,8 @@ from preflight.modules.params import Path_, Scalar, as_text, bind, check_path, i
 from preflight.ports.module import ApplyResult, Args, CheckResult, TaskContext
 from preflight.ports.target import ExecResult
 
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LONGEST_MESSAGE = 200  # characters of a single line of output that becomes the task's message
+ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LONGEST_MESSAGE = 200  # characters of a single line of output that becomes the task's message
 _SHOWN_COMMAND = 60
 # What the script says for itself, so that a command's own exit code 126 or 127 is told apart.
 _NOT_FOUND = "preflight: no such executable"
@@ -62,14 +62,14 @@ class ShellModule:
         if result.exit_code != 0:
             raise ModuleError(_failure(params, result))
         lines = result.text.strip().splitlines()
-        only = lines[0] if len(lines) == 1 and len(lines[0]) <= _LONGEST_MESSAGE else ""
+        only = lines[0] if len(lines) == 1 and len(lines[0]) <= LONGEST_MESSAGE else ""
         return ApplyResult(message=only or f"ran {_shown(params)}")
 
 
 def _bind(args: Args) -> ShellParams:
     params = bind(args, ShellParams)
     for name in params.env:
-        if not _ENV_NAME.fullmatch(name):
+        if not ENV_NAME.fullmatch(name):
             raise invalid(f"env: {name!r} is not the name of a variable")
     if any("\0" in text for text in (params.cmd, *map(as_text, params.args))):
         raise invalid("cmd and args can't hold a NUL character")
@@ -123,7 +123,7 @@ def _cure(params: ShellParams) -> str:
 
 def _last_line(result: ExecResult) -> str:
     lines = [line.strip() for line in result.error_text.splitlines() if line.strip()]
-    return lines[-1][:_LONGEST_MESSAGE] if lines else ""
+    return lines[-1][:LONGEST_MESSAGE] if lines else ""
 
 
 def _shown(params: ShellParams) -> str:
