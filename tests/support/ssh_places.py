@@ -69,6 +69,7 @@ def host_of(server: Sshd, account: str = "", **fields: object) -> Host:
         "known_hosts_file": str(server.known_hosts()),
         "host_key_policy": "strict",
         "timeout": 10.0,
+        "ssh_config": False,
     }
     return Host(**{**known, **fields})  # pyright: ignore[reportArgumentType]  # tests name real fields
 
@@ -77,7 +78,7 @@ def ssh_target(
     server: Sshd, account: str = "", *, beat_s: float = 10.0, **fields: object
 ) -> SshTarget:
     """Make a target that reads no ssh_config of whoever runs the tests."""
-    return SshTarget(host_of(server, account, **fields), ssh_config=False, beat_s=beat_s)
+    return SshTarget(host_of(server, account, **fields), beat_s=beat_s)
 
 
 def ssh_over(line: Proxy, server: Sshd, account: str = "", *, beat_s: float = 10.0) -> SshTarget:

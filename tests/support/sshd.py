@@ -1,9 +1,9 @@
 """An OpenSSH server of the tests' own: its keys, its accounts, a high port on loopback.
 
 As root it runs in a pid and mount namespace of its own. What it runs can't signal anything else on
-the machine; the accounts, passwords and sudo rules are files that are bound over the real ones in
-there alone; and when the server ends, the kernel ends everything that it started. There pid 1 has
-process group 0, as in a container. Other accounts than root run the plain server as themselves.
+the machine; its ``/etc``, with accounts, passwords and sudo rules, is a copy of its own; and when
+the server ends, the kernel ends everything that it started. There pid 1 has process group 0, as in
+a container. Other accounts than root run the plain server as themselves.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ ACCOUNTS = {"free": 47001, "asks": 47002, "plain": 47003}
 _ENTER = r"""
 set -e
 mkdir -p /run/sshd
-for file in passwd group shadow; do mount --bind "$1/etc/$file" "/etc/$file"; done
-if [ -e /etc/sudoers ]; then mount --bind "$1/etc/sudoers" /etc/sudoers; fi
+mount --bind "$1/etc" /etc
 exec "$2" -D -e -f "$3"
 """
 
@@ -53,7 +52,7 @@ def why_no_accounts() -> str:
     if why_no_sshd():
         return why_no_sshd()
     if os.getuid() != 0:
-        return "needs root: the accounts are files that are bound over the real ones in a namespace"
+        return "needs root: the accounts are in a copy of /etc in a namespace"
     probe = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "true"]
     done = subprocess.run(probe, capture_output=True, text=True, timeout=10, check=False)
     return f"no namespaces here: {done.stderr.strip()}" if done.returncode else ""
@@ -195,7 +194,11 @@ def new_key(path: Path) -> asyncssh.SSHKey:
 
 def _write_accounts(folder: Path) -> None:
     etc = folder / "etc"
-    etc.mkdir()
+    if os.getuid() == 0:
+        # All of it: a file that is replaced outside takes a mount over it away in here.
+        subprocess.run(["cp", "-a", "/etc", str(etc)], check=True)
+    else:
+        etc.mkdir()
     home = folder / "home"
     home.mkdir()
     passwd = [line for line in Path("/etc/passwd").read_text().splitlines() if line[:5] != "root:"]
@@ -220,6 +223,7 @@ def _write_accounts(folder: Path) -> None:
         "asks ALL=(ALL) ALL",
         "free ALL=(ALL) NOPASSWD: ALL",
     ]
+    (etc / "sudoers").unlink(missing_ok=True)
     (etc / "sudoers").write_text("\n".join(rules) + "\n", encoding="ascii")
     (etc / "sudoers").chmod(0o440)
 

@@ -26,10 +26,9 @@ class SshTarget:
     new host key, no SFTP, no room for a second channel.
     """
 
-    def __init__(self, host: Host, *, ssh_config: bool = True, beat_s: float = BEAT_S) -> None:
+    def __init__(self, host: Host, *, beat_s: float = BEAT_S) -> None:
         self.name = host.name
         self._host = host
-        self._ssh_config = ssh_config
         self._beat_s = beat_s
         self._session: Session | None = None
         self._facts: dict[str, object] | None = None
@@ -59,7 +58,7 @@ class SshTarget:
         # Deferred: asyncssh takes most of a second to import, and local runs need none of it.
         from preflight.targets.ssh_session import Session
 
-        session = Session(self._host, ssh_config=self._ssh_config, beat_s=self._beat_s)
+        session = Session(self._host, beat_s=self._beat_s)
         await session.open()
         self._session = session
         return self

@@ -11,6 +11,7 @@ from preflight.errors import TargetUnreachable
 
 OPEN_S = 10.0
 """Seconds for a channel to open on a connection that answers. Two round trips are needed."""
+_LAST_WORDS_S = 0.2  # the exit status may overtake the last output
 
 
 class ChannelRefused(TargetUnreachable):
@@ -65,7 +66,10 @@ class Channel(asyncssh.SSHClientSession[bytes]):
     def write(self, data: bytes) -> None:
         """Send; what is written after the end is dropped."""
         if self._channel is not None and not self.closed.is_set():
-            self._channel.write(data)  # pyright: ignore[reportUnknownMemberType]  # idem
+            try:
+                self._channel.write(data)  # pyright: ignore[reportUnknownMemberType]  # idem
+            except BrokenPipeError:
+                self._end_soon()  # the program has ended, and its last words are on the way
 
     def close(self) -> None:
         """End the channel, and with it the program's stdin."""
@@ -84,10 +88,22 @@ class Channel(asyncssh.SSHClientSession[bytes]):
             self._on_err(data)
 
     def exit_status_received(self, status: int) -> None:
-        """Called by asyncssh."""
+        """Called by asyncssh: the program has ended, even if a child still holds a stream."""
         self.exit_code = status
+        self._end_soon()
+
+    def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:
+        """Called by asyncssh, where a signal ended the program."""
+        self._end_soon()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by asyncssh, once."""
-        self.closed.set()
-        self._on_closed()
+        self._end()
+
+    def _end_soon(self) -> None:
+        asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._end)
+
+    def _end(self) -> None:
+        if not self.closed.is_set():
+            self.closed.set()
+            self._on_closed()

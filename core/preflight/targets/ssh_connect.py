@@ -110,9 +110,9 @@ class _Client(asyncssh.SSHClient):
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.verdict: Verdict | None = None
+        self.reached = False
         self._endpoint = endpoint
         self._connection: asyncssh.SSHClientConnection | None = None
-        self._authenticated = False
 
     def made(self) -> asyncssh.SSHClientConnection:
         """Give the connection, once there is one."""
@@ -122,7 +122,9 @@ class _Client(asyncssh.SSHClient):
 
     @property
     def step(self) -> str:
-        """Where the handshake is: ``banner``, ``key exchange`` or ``authentication``."""
+        """Where it is: ``tcp``, ``banner``, ``key exchange`` or ``authentication``."""
+        if not self.reached:
+            return "tcp"
         if self._connection is None or not self._connection.get_extra_info("server_version"):
             return "banner"
         return "key exchange" if self.verdict is None else "authentication"
@@ -170,6 +172,7 @@ async def _handshake(
         else None
     )
     slot.progress()
+    client.reached = True
     try:
         async with _banner_deadline(endpoint, client):
             await asyncssh.connect(
@@ -219,6 +222,8 @@ async def _banner_deadline(endpoint: Endpoint, client: _Client) -> AsyncGenerato
 
 
 def _too_late(endpoint: Endpoint, client: _Client, seconds: float) -> str:
+    if client.step == "tcp":
+        return f"tcp to {endpoint}: connect deadline of {seconds:g} s passed"
     if client.step == "banner":
         return f"no SSH banner from {endpoint} within {seconds:g} s"
     return f"{client.step} with {endpoint} not done within {seconds:g} s"

@@ -118,6 +118,8 @@ class Lane:
                 work.done()
                 if not operation.ended.is_set():
                     work.close()
+            if operation.code is None and self._links.open:
+                await finish(self._stop(op, operation, on_kill), within_s=_STOP_S)
         if operation.code is None:
             raise TargetError(
                 "the link was lost while the command ran: whether it ended is not known, and it is "
@@ -183,7 +185,7 @@ class Lane:
         begin = time.monotonic()
         await _within(_START_S, operation.started.wait())
         ended: Ended | None = None
-        if operation.code is None:
+        if operation.code is None:  # with its own exit code it has ended, and its group with it
             ended = await self._end(op, operation.pid)
             await _within(_REUSE_S, operation.ended.wait())
         if on_kill is not None:

@@ -16,15 +16,15 @@ _SSH_PORT = 22
 _MOST_HOPS = 8  # a ProxyJump may name a machine that names the first again
 
 
-def route_to(host: Host, *, ssh_config: bool = True) -> list[Endpoint]:
+def route_to(host: Host) -> list[Endpoint]:
     """Give the machines in the order in which they are reached, the target last.
 
     Nothing is contacted. Raises :class:`TargetUnreachable` for a key or a file that can't be used.
     """
-    found = _settings(host.address, host.username, ssh_config)
+    found = _settings(host.address, host.username, host.ssh_config)
     hops: list[Endpoint] = []
     if host.jump is not None:
-        hops = [_jump(host.jump, ssh_config)]
+        hops = [_jump(host.jump, host.ssh_config)]
     else:
         for text in found.jumps:
             hops += _proxy_jump(text, depth=1)

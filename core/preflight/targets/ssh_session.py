@@ -30,12 +30,12 @@ _WINDOWS_TEST = 'powershell -NoProfile -NonInteractive -Command "[Environment]::
 class Session:
     """Made by :meth:`open`; whoever opens it closes it."""
 
-    def __init__(self, host: Host, *, ssh_config: bool = True, beat_s: float = BEAT_S) -> None:
+    def __init__(self, host: Host, *, beat_s: float = BEAT_S) -> None:
         self.probe = Probe()
         self.notices: list[str] = []
         self._policy = host.host_key_policy
         self._beat_s = beat_s
-        self._links = Links(route_to(host, ssh_config=ssh_config))
+        self._links = Links(route_to(host))
         self._lane = Lane(self._links, beat_s=beat_s)
         self._others: dict[Become, Lane] = {}
         self._files = Files(self._links, self.exec, self.notices.append)

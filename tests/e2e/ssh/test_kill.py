@@ -44,8 +44,8 @@ from preflight.targets.ssh import SshTarget
 
 async def main(port, account, key, script):
     host = Host(name="there", address="127.0.0.1", port=port, username=account, private_key=key,
-                host_key_policy="insecure")
-    async with SshTarget(host, ssh_config=False) as target:
+                host_key_policy="insecure", ssh_config=False)
+    async with SshTarget(host) as target:
         await target.exec(script, on_line=lambda _, text: print(text, flush=True))
 
 asyncio.run(main(int(sys.argv[1]), *sys.argv[2:]))
