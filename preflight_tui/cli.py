@@ -81,10 +81,18 @@ _LOOKS: dict[str, Callable[[Namespace], int]] = {
     "plan": lambda given: looks.plan(_prepared(given), given),
     "facts": looks.facts,
     "inventory": looks.inventory,
-    "plugin": lambda given: looks.plugins(_search(given), given),
+    "plugin": lambda given: _plugin(given),
     "runs": looks.runs,
     "replay": lambda given: looks.replay(find_run(given.run), given),
 }
+
+
+def _plugin(given: Namespace) -> int:
+    if given.action in ("list", "info"):
+        return looks.plugins(_search(given), given)
+    from preflight_tui import kit  # what proves plugins is loaded where it is asked for
+
+    return kit.COMMANDS[given.action](given)
 
 
 def _run(given: Namespace) -> int:

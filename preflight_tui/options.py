@@ -99,6 +99,29 @@ def _plugin_commands(commands: argparse._SubParsersAction[_Parser]) -> None:  # 
             command.add_argument("name")
         _plugin_flags(command)
         _common_flags(command)
+    _author_commands(inside)
+
+
+def _author_commands(inside: argparse._SubParsersAction[_Parser]) -> None:  # pyright: ignore[reportPrivateUsage]
+    verify = inside.add_parser(
+        "verify",
+        help="prove a plugin against the protocol",
+        description="Start the plugin again and again, and hold what it does against the protocol.",
+    )
+    verify.add_argument("path", type=Path, metavar="PATH", help="the executable")
+    verify.add_argument(
+        "--params", metavar="JSON", help="params that need a change, as JSON or @FILE"
+    )
+    verify.add_argument(
+        "--answers", metavar="JSON", help="what scripts are answered in memory, as JSON or @FILE"
+    )
+    verify.add_argument(
+        "--local", action="store_true", help="let it work on this machine, for real"
+    )
+    verify.add_argument(
+        "--reset", metavar="SCRIPT", help="with --local: brings this machine back before each run"
+    )
+    _common_flags(verify, outputs=("text", "json", "junit"))
 
 
 def _target_flags(command: ArgumentParser) -> None:
@@ -136,9 +159,9 @@ def _plugin_flags(command: ArgumentParser) -> None:
     )
 
 
-def _common_flags(command: ArgumentParser) -> None:
+def _common_flags(command: ArgumentParser, *, outputs: tuple[str, ...] = ("text", "json")) -> None:
     command.add_argument("--no-ui", action="store_true", default=argparse.SUPPRESS)
-    command.add_argument("--output", choices=("text", "json"), default=None)
+    command.add_argument("--output", choices=outputs, default=None)
     command.add_argument("--color", choices=("auto", "always", "never"), default="auto")
 
 
