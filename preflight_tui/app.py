@@ -157,7 +157,7 @@ class ConsoleApp(Viewer):
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.push_screen(Listing("Keys", help_lines(), hang=20))
+        self.push_screen(Listing("Keys", help_lines(self.keys_of), hang=20))
 
     def action_cancel(self) -> None:
         """Ask what to cancel: the task under the cursor, its target, or the run."""

@@ -7,15 +7,25 @@ import locale
 import os
 import sys
 import time
+import tomllib
 from pathlib import Path
+from typing import cast
 
+from preflight.modules import BUILTINS
 from preflight.views.clock import EngineClock
 from preflight.views.farewell import farewell
 from preflight.views.store import Store
 from preflight_tui.app import ConsoleApp
 from preflight_tui.bridge import Bridge
 from preflight_tui.demos.scenes import SCENES
-from preflight_tui.feeds import RECORD_NAME, FileFeed, FileRecord, LinkFeed, MemoryFeed
+from preflight_tui.feeds import (
+    RECORD_NAME,
+    FileFeed,
+    FileRecord,
+    LinkFeed,
+    MemoryFeed,
+    PacedFeed,
+)
 from preflight_tui.viewer import Options
 
 REPORT_NAME = "console-error.txt"
@@ -48,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--result-fd", type=int, default=-1)
     parser.add_argument("--ascii", action="store_true")
     parser.add_argument("--theme", default="")
+    parser.add_argument("--speed", type=float, default=0.0)
     parser.add_argument("--no-mouse", action="store_true")
     return parser
 
@@ -62,8 +73,10 @@ def _run(told: argparse.Namespace) -> ConsoleApp:
     folder: Path = told.folder
     path = folder / RECORD_NAME
     feed = LinkFeed(folder)
-    source = feed if feed.live else FileFeed(path)
+    past = PacedFeed(path, told.speed) if told.speed else FileFeed(path)
+    source = feed if feed.live else past
     clock = EngineClock(time.monotonic if feed.live else None)
+    store = Store(clock, builtins=frozenset(BUILTINS))
     options = Options(
         ascii=wants_ascii(told.ascii),
         zone_s=float(time.localtime().tm_gmtoff),
@@ -72,7 +85,34 @@ def _run(told: argparse.Namespace) -> ConsoleApp:
         run_id=told.run_id or folder.name,
         record=str(path),
     )
-    return ConsoleApp(Bridge(Store(clock), source, FileRecord(path)), options)
+    return ConsoleApp(Bridge(store, source, FileRecord(path)), options, keys=user_keys())
+
+
+def user_keys() -> dict[str, str]:
+    """Give the operator's own keys: ``id = "keys"`` in ``keys.toml``; none where that is bad."""
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    path = Path(base) / "preflight-tui" / "keys.toml"
+    try:
+        with path.open("rb") as file:
+            told = tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, tomllib.TOMLDecodeError) as exc:
+        print(f"{path} is not used: {exc}", file=sys.stderr)  # noqa: T201  # before the screen is taken
+        return {}
+    return flat_keys(told)
+
+
+def flat_keys(told: dict[str, object]) -> dict[str, str]:
+    """Give ids and keys from tables such as ``[run]`` with ``cancel = "x"``."""
+    found: dict[str, str] = {}
+    for name, value in told.items():
+        if isinstance(value, str):
+            found[name] = value
+        elif isinstance(value, dict):
+            inner = flat_keys(cast("dict[str, object]", value))
+            found |= {f"{name}.{key}": keys for key, keys in inner.items()}
+    return found
 
 
 def _scene(told: argparse.Namespace) -> ConsoleApp:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from preflight.events import decode
 from preflight.link.client import LinkClient, LinkError
 from preflight.link.socket import find_socket
+from preflight.views.clock import seconds
 
 RECORD_NAME = "events.ndjson"
 _CHUNK_BYTES = 256 * 1024
@@ -117,6 +120,35 @@ class MemoryFeed:
 
     async def close(self) -> None:
         """Do nothing."""
+
+
+class PacedFeed:
+    """The record of a past run, played as it was, ``speed`` times as fast."""
+
+    live = False
+
+    def __init__(self, path: Path, speed: float) -> None:
+        self._file = FileFeed(path)
+        self._speed = speed
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        """Give each line when its time has come."""
+        began, first = time.monotonic(), 0.0
+        async for batch in self._file.batches():
+            for line in batch:
+                event = decode(line)
+                at = seconds(event.ts) if event is not None else 0.0
+                first = first or at
+                due = began + (at - first) / self._speed
+                if at and (early := due - time.monotonic()) > 0:
+                    await asyncio.sleep(early)
+                yield [line]
+
+    async def cancel(self, path: str, kill: bool = False) -> None:
+        """Do nothing: the run is over."""
+
+    async def close(self) -> None:
+        """Do nothing: the file is closed when it was read."""
 
 
 class LinkFeed:

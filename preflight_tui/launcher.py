@@ -16,7 +16,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -54,6 +54,23 @@ def run(argv: list[str]) -> int:
 def attach(run_folder: Path) -> int:
     """Open the console on a run that goes on, or that is over; returns the exit code."""
     return _show(run_folder, run_folder.name)
+
+
+def replay(run_folder: Path, speed: float) -> int:
+    """Play a past run in the console, ``speed`` times as fast as it was; gives its exit code."""
+    return _show(run_folder, run_folder.name, ["--speed", str(speed)])
+
+
+def scene(name: str) -> int:
+    """Show a scene of :data:`preflight_tui.demos.scenes.SCENES`: a run that never was."""
+    line = [sys.executable, "-m", "preflight_tui.console", "--scene", name]
+    with _terminal() as terminal:
+        console = subprocess.Popen(line)
+        with _signals(console):
+            code = console.wait()
+        if code < 0:
+            terminal.restore()
+    return 128 - code if code < 0 else code
 
 
 def _run_id(argv: list[str]) -> tuple[str, list[str]]:
@@ -113,13 +130,13 @@ def _keep_log(log: Path, folder: Path) -> None:
             (folder / LOG_NAME).symlink_to(log)
 
 
-def _show(folder: Path, run_id: str) -> int:
+def _show(folder: Path, run_id: str, more: Sequence[str] = ()) -> int:
     """Run the console until it ends; returns the exit code."""
     told, tell = os.pipe()
     line = [sys.executable, "-m", "preflight_tui.console", "--folder", str(folder)]
     with _terminal() as terminal, os.fdopen(told, "rb") as result:
         console = subprocess.Popen(
-            [*line, "--run-id", run_id, "--result-fd", str(tell)], pass_fds=[tell]
+            [*line, "--run-id", run_id, "--result-fd", str(tell), *more], pass_fds=[tell]
         )
         os.close(tell)
         with _signals(console):

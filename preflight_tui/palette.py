@@ -11,11 +11,11 @@ from preflight_tui.panes.paint import app_of
 
 
 class KeyCommands(Provider):
-    """The actions that work everywhere, with their keys, and the themes."""
+    """The actions that work everywhere, with their keys, and the themes; texts are markup."""
 
     def _commands(self) -> list[tuple[str, str]]:
         actions = [
-            (f"{key.text}  [{key.show or key.keys.split(',')[0]}]", key.action)
+            (f"{key.text}  ({key.show or key.keys.split(',')[0]})", key.action)
             for key in TABLE
             if {"app", "output"} & set(key.where.split())
         ]

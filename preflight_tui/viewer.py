@@ -7,7 +7,7 @@ import os
 import signal
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from preflight.views.detail import cell_title
 from preflight.views.parts import Parts
 from preflight.views.store import Changes, Store
 from preflight_tui.bridge import DRAIN_S, SLICE_S, Bridge
+from preflight_tui.keys import keymap
 from preflight_tui.panes.lineview import LineView
 from preflight_tui.screens.base import ConsoleScreen
 from preflight_tui.screens.dialogs import Cancelling
@@ -63,6 +64,7 @@ class Viewer(App[int]):
         bridge: Bridge,
         options: Options | None = None,
         *,
+        keys: Mapping[str, str] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
@@ -86,6 +88,8 @@ class Viewer(App[int]):
         wanted = self.options.theme or start_theme()
         self.theme = wanted if wanted in self.available_themes else THEMES[0].name
         self.animation_level = "none"
+        self.keys_of = dict(keys or {})
+        self.set_keymap(keymap(self.keys_of))
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Give the filters of every line, the one that keeps the terminal safe last."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from textual.pilot import Pilot
 
+from preflight.modules import BUILTINS
 from preflight.views.clock import EngineClock
 from preflight.views.store import Store
 from preflight_tui.app import ConsoleApp
@@ -86,7 +87,7 @@ def console(shot: Shot) -> ConsoleApp:
     """Give the console that a picture is taken of; its clock stands at the scene's end."""
     scene = SCENES[shot.scene]()
     feed = MemoryFeed([], live=True)
-    store = Store(EngineClock())
+    store = Store(EngineClock(), builtins=frozenset(BUILTINS))
     # All at once: where the cursor comes to rest must not depend on how fast events were shown.
     for line in scene.lines:
         feed.record.add(line)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual.strip import Strip
 
 from preflight.views.parts import Item, Parts
@@ -61,10 +63,10 @@ def tab_parts(tabs: list[tuple[str, str]], now: str) -> Parts:
     return parts
 
 
-def key_parts(places: list[str], width: int) -> Parts:
-    """Give the line of the keys that work where the focus is, as many as fit."""
-    items = [
-        Item([(key.show or key.keys, "key"), (f" {key.hint}", "muted")], key.rank)
-        for key in hints(places)
-    ]
+def key_parts(places: list[str], width: int, own: Mapping[str, str]) -> Parts:
+    """Give the line of the keys that work where the focus is; ``own`` are the operator's."""
+    items: list[Item] = []
+    for key in hints(places):
+        name = own.get(key.id) or key.show or key.keys
+        items.append(Item([(name, "key"), (f" {key.hint}", "muted")], key.rank))
     return fit([Item([(" ", "")]), *items], [], width, gap="  ")

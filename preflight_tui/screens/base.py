@@ -139,4 +139,4 @@ class ConsoleScreen(Screen[None]):
 
     def key_line(self, places: list[str]) -> Parts:
         """Give the line of the keys."""
-        return key_parts(places, self.size.width)
+        return key_parts(places, self.size.width, self.console_app.keys_of)

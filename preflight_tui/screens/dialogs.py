@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 from textual import events
@@ -227,8 +228,8 @@ class Listing(ModalScreen[None]):
         self.dismiss(None)
 
 
-def help_lines() -> list[Parts]:
-    """Give a line for every key, by where it works."""
+def help_lines(own: Mapping[str, str]) -> list[Parts]:
+    """Give a line for every key, by where it works; ``own`` are the operator's."""
     titles = (
         ("app", "everywhere"),
         ("matrix", "targets × tasks"),
@@ -241,7 +242,8 @@ def help_lines() -> list[Parts]:
         lines.append([(title, "title")])
         for key in TABLE:
             if key.where.replace("output", "app").split()[0] == where:
-                names = _NAMES.get(key.keys, key.keys.replace(",", ", "))
+                keys = own.get(key.id, key.keys)
+                names = _NAMES.get(keys, keys.replace(",", ", "))
                 lines.append([(f"  {names:<18}", "key"), (key.text, "")])
         if where == "app":
             lines.append(

@@ -74,11 +74,14 @@ async def open_console(
     size: tuple[int, int] = (120, 36),
     live: bool = True,
     options: Options | None = None,
+    own: dict[str, str] | None = None,
     keys: tuple[str, ...] = (),
 ) -> AsyncGenerator[Console]:
     feed = MemoryFeed(lines, live=live)
     app = ConsoleApp(
-        Bridge(Store(EngineClock()), feed, feed.record), options or Options(run_id="7f3a")
+        Bridge(Store(EngineClock()), feed, feed.record),
+        options or Options(run_id="7f3a"),
+        keys=own,
     )
     async with app.run_test(size=size, notifications=True) as pilot:
         console = Console(app, feed, pilot)

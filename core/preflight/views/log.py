@@ -14,6 +14,7 @@ from preflight.events import (
     CancelSent,
     Diagnostic,
     Event,
+    ItemFinished,
     PlanRefused,
     PluginCancelReceived,
     PluginFailed,
@@ -195,6 +196,9 @@ def _other(event: AnyEvent) -> list[LogRow]:
                 LogRow(ts, "result", f"refused: {one.task}: {one.message}")
                 for one in event.violations
             ]
+        case ItemFinished():
+            words = (event.status, event.label or f"item {event.index}", event.message, event.error)
+            return [LogRow(ts, "item", "  ".join(word for word in words if word))]
         case TargetFinished():
             text = " ".join(word for word in (event.status, event.message) if word)
             return [LogRow(ts, "result", text)]

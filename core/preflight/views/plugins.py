@@ -9,12 +9,14 @@ import msgspec
 
 from preflight.events import (
     Capabilities,
+    PlanRefused,
     PluginFailed,
     PluginReady,
     PluginSpawned,
     PluginStderr,
     PluginStopped,
     PluginWarning,
+    TargetStarted,
 )
 from preflight.views.clean import plain
 from preflight.views.clock import seconds
@@ -92,9 +94,20 @@ class Plugins:
             self.instances[key] = Instance(key[0], target)
         return self.instances[key]
 
-    def discovered(self, plugin: str, path: str = "") -> None:
-        """Take that a plugin exists, before anything is started."""
-        self.get(plugin, "").path = plain(path)
+    def planned(self, event: TargetStarted, builtins: frozenset[str]) -> None:
+        """Take the plan of a target: the plugins that it needs are known from now on."""
+        for task in event.tasks:
+            if task.module not in builtins:
+                self.get(task.module, event.target)
+
+    def refused(self, event: PlanRefused) -> None:
+        """Take that a plan was refused: a plugin that is at fault, or is not there, has failed."""
+        for violation in event.violations:
+            one = self.instances.get((plain(violation.module), event.target))
+            if one is not None:
+                one.state, one.reason = "failed", plain(violation.reason)
+                one.error = plain(violation.message)
+                self.changed = True
 
     def spawned(self, event: PluginSpawned) -> None:
         """Take that a process was started; earlier ends of it no longer count."""

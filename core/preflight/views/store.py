@@ -59,10 +59,14 @@ class Changes(NamedTuple):
 
 
 class Store:
-    """The state of a run, and the index of its record; ``feed`` takes the record line by line."""
+    """The state of a run, and the index of its record; ``feed`` takes the record line by line.
 
-    def __init__(self, clock: EngineClock) -> None:
+    A planned module that is none of ``builtins`` is a plugin: it is known before it is started.
+    """
+
+    def __init__(self, clock: EngineClock, *, builtins: frozenset[str] | None = None) -> None:
         self.clock = clock
+        self._builtins = builtins
         self.grid = Grid()
         self.cancels = Cancels(self.grid)
         self.plugins = Plugins()
@@ -143,6 +147,8 @@ class Store:
         match event:
             case TargetStarted():
                 self.grid.target_started(event)
+                if self._builtins is not None:
+                    self.plugins.planned(event, self._builtins)
             case TargetReady():
                 self.grid.target_ready(event)
             case TargetUnreachableEvent():
@@ -151,6 +157,7 @@ class Store:
                 self.grid.target_finished(event)
             case PlanRefused():
                 self.grid.plan_refused(event)
+                self.plugins.refused(event)
             case CancelRequested():
                 self.cancels.requested(event)
             case CancelSent():
