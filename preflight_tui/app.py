@@ -77,6 +77,7 @@ class ConsoleApp(Viewer):
         def found(needle: str | None) -> None:
             self.needle = needle or ""
             view.search(self.needle)
+            self.finding = view
             if needle:
                 view.focus()
 

@@ -76,6 +76,7 @@ class Viewer(App[int]):
         self.pending: dict[str, float] = {}
         self.notice: Parts = []
         self.needle = ""
+        self.finding: LineView | None = None
         self.worst_first = False
         self.monotonic = monotonic
         self._painted_at = 0.0
@@ -225,14 +226,14 @@ class Viewer(App[int]):
         return views[0] if views else None
 
     def _advance_find(self) -> None:
-        view = self.view() if isinstance(self.screen, ConsoleScreen) else None
-        if view is None or view.find is None or view.find.done:
+        if self.finding is None or self.finding.find is None or self.finding.find.done:
             return
+        view, find = self.finding, self.finding.find
         until = self.monotonic() + _FIND_S
-        before = view.find.count
-        view.find.step(lambda: self.monotonic() < until)
+        before = find.count
+        find.step(lambda: self.monotonic() < until)
         view.words()
-        if before == 0 and view.find.count:
+        if before == 0 and find.count:
             view.action_hit(-1)
 
     def _fatal_error(self) -> None:

@@ -41,6 +41,8 @@ class Matrix(Painted, can_focus=True):
         self.cursor = (0, -1)
         self._top = 0
         self._left = 0
+        self._shape: tuple[int, int, int, int] | None = None
+        self._share = share_out(0, 0, 0, 0)
 
     @property
     def heads(self) -> int:
@@ -57,7 +59,9 @@ class Matrix(Painted, can_focus=True):
             return
         for row in range(self.heads, self.size.height):
             number = self._number(row)
-            if number is not None and (number in dirty or self.store.grid.running(number)):
+            if number is None:
+                break
+            if number in dirty or State.UNWINDING in self.store.grid.cells[number]:
                 self.repaint_row(row)
 
     def place_cursor(self, row: int, column: int) -> None:
@@ -199,8 +203,12 @@ class Matrix(Painted, can_focus=True):
 
     def _layout(self) -> Layout:
         grid = self.store.grid
-        longest = max((cell_len(row.name) for row in grid.rows), default=6)
-        return share_out(self.size.width, longest, len(grid.columns), self._left)
+        shape = (self.size.width, len(grid.rows), len(grid.columns), self._left)
+        if shape != self._shape:
+            longest = max((cell_len(row.name) for row in grid.rows), default=6)
+            self._shape = shape
+            self._share = share_out(self.size.width, longest, len(grid.columns), self._left)
+        return self._share
 
     def _number(self, row: int) -> int | None:
         at = row - self.heads + self._top
@@ -240,9 +248,7 @@ class Matrix(Painted, can_focus=True):
         )
         if bad:
             words += f"{' · ' if words else ''}{bad} failed · n next"
-        running = sum(
-            1 for row in range(len(grid.rows)) if any(c in RUNNING for c in grid.cells[row])
-        )
+        running = sum(grid.counts[state] for state in RUNNING)
         self.frame("Targets × tasks", words or (f"{running} running" if running else ""))
 
     def on_focus(self) -> None:

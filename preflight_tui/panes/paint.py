@@ -43,11 +43,14 @@ class Painted(Widget):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._looks: dict[str, Style] = {}
+        self._ascii: bool | None = None
 
     @property
     def in_ascii(self) -> bool:
         """Tell whether the terminal shows ASCII alone."""
-        return self.screen.has_class("-ascii")
+        if self._ascii is None:
+            self._ascii = self.screen.has_class("-ascii")
+        return self._ascii
 
     def look(self, name: str) -> Style:
         """Give the style that a name stands for, on the widget's own background."""
@@ -62,6 +65,7 @@ class Painted(Widget):
     def notify_style_update(self) -> None:
         """Forget the styles: the theme, or the background, is another one."""
         self._looks.clear()
+        self._ascii = None
         super().notify_style_update()
 
     def panel_style(self) -> Style:

@@ -64,9 +64,10 @@ class Sheet(Painted, can_focus=True):
 
     def show(self, lines: list[Parts], chosen: int | None = None) -> None:
         """Show other lines; only those that differ are painted."""
-        if chosen is not None:
-            self.chosen = chosen + self._heads
-        self._given = lines
+        place = self.chosen if chosen is None else chosen + self._heads
+        if lines == self._given and place == self.chosen and self._painted:
+            return
+        self.chosen, self._given = place, lines
         self._lay_out()
 
     def choose(self, line: int) -> None:

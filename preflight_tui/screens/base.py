@@ -116,7 +116,8 @@ class ConsoleScreen(Screen[None]):
         bar.show(1, progress_parts(share, bad, numbers, counts, width))
         self.query_one("#tabs", Bar).show(0, tab_parts(TABS, self.TAB))
         self.query_one("#small", Bar).show(0, header.small(self.store))
-        self._show_keys()
+        if changes is None:
+            self._show_keys()
         self.show_body(changes)
 
     def show_body(self, changes: Changes | None) -> None:
