@@ -51,7 +51,6 @@ class Bridge:
         self.feed = feed
         self.record = record
         self.ended = False
-        self.caught_up = asyncio.Event()
         self._monotonic = monotonic
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0

@@ -76,6 +76,7 @@ class Viewer(App[int]):
         self.pending: dict[str, float] = {}
         self.notice: Parts = []
         self.needle = ""
+        self.was_over = True
         self.finding: LineView | None = None
         self.worst_first = False
         self.monotonic = monotonic
@@ -105,6 +106,7 @@ class Viewer(App[int]):
             loop = asyncio.get_running_loop()
             for number in (signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, self._told_to_go, number)
+        self.was_over = self.store.grid.finished is not None
         await self.push_screen("run")
         self.run_worker(self.bridge.pump(), name="pump", exit_on_error=True)
         self.set_interval(DRAIN_S, self.tick, name="drain")
@@ -125,6 +127,10 @@ class Viewer(App[int]):
         changes = self.collect()
         if (changes.any and (keyed or since >= PAINT_S)) or since >= self._pace():
             self.paint(changes)
+        over = self.store.grid.finished is not None
+        if over and not self.was_over and self.bridge.feed.live and not self.app_focus:
+            self.bell()  # the operator looks elsewhere
+        self.was_over = over
         if self.leave_when_over and (self.store.grid.finished or not self.bridge.live):
             self.exit(self.exit_code())
 

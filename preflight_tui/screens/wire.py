@@ -11,7 +11,7 @@ from preflight.views.store import Changes
 from preflight_tui.panes.sheet import Sheet
 from preflight_tui.screens.base import ConsoleScreen
 
-_NONE = "No frame yet. Frames are recorded by a run that was started with --trace-wire."
+_NONE = "No frame yet: only runs with --trace-wire record them."
 
 
 class WireScreen(ConsoleScreen):

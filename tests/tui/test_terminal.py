@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,6 +157,30 @@ def test_a_command_that_can_not_start_opens_no_console(tmp_path: Path) -> None:
         terminal.start([*PYTHON, "apply", "nothing.yml"])
         terminal.sees("nothing.yml", "exit code 2")
         terminal.is_clean()
+
+
+def test_no_byte_of_hostile_output_reaches_the_terminal_raw(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "preflight_tui.console", "--scene", "hostile"]
+    with on_pty(command, tmp_path, (120, 36)) as terminal:
+        terminal.sees("Targets")
+        for key, shown in (
+            ("2", "+55"),
+            ("g", "colour 208"),
+            ("3", "discovered"),
+            ("4", "Capabilities"),
+            ("5", "trace-wire"),
+            ("6", "Needs you"),
+            ("?", "everywhere"),
+        ):
+            terminal.type(key)
+            terminal.sees(shown)
+        terminal.type("\x03")
+        assert terminal.wait() == 1
+    # Textual itself sets the shape of the pointer.
+    data = re.sub(rb"\x1b\]22;[a-z]+\x07", b"", terminal.data)
+    assert b"hostile.yml: finished with failures" in data
+    for raw in (b"\x1b]", b"\x07", b"\xc2\x9b", b"\xc2\x9d", b"\x00", b"\x1b[2J", b"\xe2\x80\xae"):
+        assert raw not in data, raw
 
 
 def test_a_terminal_that_stops_reading_delays_neither_cancel_nor_kill(tmp_path: Path) -> None:
