@@ -5,12 +5,16 @@ What came from a target is data: it is put in, and never looked at for placehold
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import ModuleType
 from typing import cast
 
 import msgspec
 
 from preflight.errors import PreflightError, Reason
+
+
+_REMEMBERED = 4096  # texts whose looks are kept: a large playbook says the same thing often
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +69,7 @@ def holds(when: str | bool | None, scope: Scope) -> bool:
     return cast("bool", _sandbox().Renderer(scope).truth(when))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def check_template(text: str, *, condition: bool = False, names: tuple[str, ...] = ()) -> str:
     """Say what is wrong with a template that can be seen without values; nothing when it is fine.
 
@@ -79,14 +84,15 @@ def check_template(text: str, *, condition: bool = False, names: tuple[str, ...]
     return ""
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def named_vars(
     text: str, *, condition: bool = False, names: tuple[str, ...] = ()
-) -> set[tuple[str, ...]]:
+) -> frozenset[tuple[str, ...]]:
     """List the vars that a template can't do without, each as the keys from ``vars`` down."""
     if not condition and "{{" not in text:
-        return set()
+        return frozenset()
     found = _sandbox().named_vars(text, condition=condition, names=names)
-    return cast("set[tuple[str, ...]]", found)
+    return frozenset(cast("set[tuple[str, ...]]", found))
 
 
 def template_error(message: str) -> PreflightError:

@@ -150,10 +150,10 @@ def _at(playbook: Playbook, task: TaskSpec, message: str) -> Problem:
     return Problem(f"task {task.name!r}: {message}", file=str(playbook.path), line=task.line)
 
 
-def _needed(task: TaskSpec) -> set[tuple[str, ...]]:
+def _needed(task: TaskSpec) -> frozenset[tuple[str, ...]]:
     if isinstance(task.when, str):  # it may be there to keep the task from needing them
         return named_vars(task.when, condition=True, names=task.item_names)
-    found: set[tuple[str, ...]] = named_vars(task.name)
+    found = named_vars(task.name)
     for text in [*_texts(task.params), *_texts(task.for_each)]:
         found |= named_vars(text, names=task.item_names)
     return found
