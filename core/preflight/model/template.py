@@ -13,7 +13,6 @@ import msgspec
 
 from preflight.errors import PreflightError, Reason
 
-
 _REMEMBERED = 4096  # texts whose looks are kept: a large playbook says the same thing often
 
 
