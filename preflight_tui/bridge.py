@@ -88,6 +88,8 @@ class Bridge:
     def drain(self, slice_s: float = SLICE_S) -> bool:
         """Put waiting lines into the store, for ``slice_s`` seconds at most; True if there were."""
         if not self._waiting:
+            if self.ended:
+                self.store.clock.stop()
             return False
         until = self._monotonic() + slice_s
         while self._waiting and self._monotonic() < until:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import locale
 import os
+import signal
 import sys
+import threading
 import time
 import tomllib
 from pathlib import Path
@@ -28,6 +30,7 @@ from preflight_tui.feeds import (
 )
 from preflight_tui.viewer import Options
 
+_WATCH_S = 0.5
 REPORT_NAME = "console-error.txt"
 
 
@@ -35,6 +38,10 @@ def main(argv: list[str] | None = None) -> int:
     """Open the console on a run's folder, or on a scene; returns the exit code."""
     told = _parser().parse_args(argv)
     app = _scene(told) if told.scene else _run(told)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _frame: app.told_to_go(number))
+    if told.result_fd >= 0:
+        threading.Thread(target=_watch_launcher, args=(app, os.getppid()), daemon=True).start()
     try:
         code = app.run(mouse=not told.no_mouse)
     finally:
@@ -43,11 +50,18 @@ def main(argv: list[str] | None = None) -> int:
         print(f"the console ended on an error of its own: {app.options.report}", file=sys.stderr)  # noqa: T201  # the terminal is the operator's again
         return app.return_code or 70
     over = app.store.grid.finished is not None
-    for line in farewell(app.store, app.options.record, app.options.run_id):
+    for line in farewell(app.store, app.options.record, app.options.run_id, gone=app.bridge.ended):
         print(line)  # noqa: T201  # idem
     if told.result_fd >= 0:
         os.write(told.result_fd, f"{code} {'over' if over else 'left'}\n".encode())
     return code
+
+
+def _watch_launcher(app: ConsoleApp, launcher: int) -> None:
+    """Leave when the launcher is gone: a thread, as a dead terminal holds the loop up."""
+    while os.getppid() == launcher:
+        time.sleep(_WATCH_S)
+    app.told_to_go(signal.SIGHUP)
 
 
 def _parser() -> argparse.ArgumentParser:

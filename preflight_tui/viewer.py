@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +26,7 @@ from preflight_tui.screens.base import ConsoleScreen
 from preflight_tui.screens.dialogs import Cancelling
 from preflight_tui.theme import THEMES, HarmlessFilter, start_theme
 
+ENGINE_GONE = 70  # the code for a bug of ours: an engine always has a last word
 CATCH_UP_BYTES = 1024 * 1024  # behind by that much, most of the time goes into reading
 _CATCH_UP_S = 0.035
 PAINT_S = 0.1  # seconds between two paintings, unless a key was pressed
@@ -33,6 +34,7 @@ _KEYED_S = 0.3  # after a key every drain paints
 _COUNTDOWN_S = 0.2  # how often a grace that counts down is painted
 _SECOND_S = 1.0  # how often the run's clock is painted while nothing happens
 _ANSWER_S = 1.0  # an engine that has not taken a cancel by then is reported
+_LAST_S = 2.0  # from being told to go to the end, whatever holds it up
 _FIND_S = 0.010  # of each drain for a search
 
 
@@ -77,6 +79,8 @@ class Viewer(App[int]):
         self.notice: Parts = []
         self.needle = ""
         self.was_over = True
+        self._was_live = bridge.live
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.finding: LineView | None = None
         self.worst_first = False
         self.monotonic = monotonic
@@ -102,17 +106,24 @@ class Viewer(App[int]):
 
     async def on_mount(self) -> None:
         """Open the home screen, and begin to take events."""
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGTERM, signal.SIGHUP):
-                loop.add_signal_handler(number, self._told_to_go, number)
+        self._loop = asyncio.get_running_loop()
         self.was_over = self.store.grid.finished is not None
         await self.push_screen("run")
         self.run_worker(self.bridge.pump(), name="pump", exit_on_error=True)
         self.set_interval(DRAIN_S, self.tick, name="drain")
 
-    def _told_to_go(self, number: int) -> None:
-        self.exit(128 + number, return_code=128 + number)
+    def told_to_go(self, number: int) -> None:
+        """Leave because of a signal; safe in a signal handler.
+
+        A terminal that is gone, or that does not read, holds the loop up for ever: a thread then
+        ends the process, and the launcher gives the terminal back.
+        """
+        code = 128 + number
+        last = threading.Timer(_LAST_S, os._exit, (code,))
+        last.daemon = True
+        last.start()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(lambda: self.exit(code, return_code=code))
 
     def tick(self) -> None:
         """Drain the feed, and paint where there is a reason to: at most 20 times a second."""
@@ -127,6 +138,9 @@ class Viewer(App[int]):
         changes = self.collect()
         if (changes.any and (keyed or since >= PAINT_S)) or since >= self._pace():
             self.paint(changes)
+        if self.bridge.live != self._was_live:
+            self._was_live = self.bridge.live
+            self.paint(None)
         over = self.store.grid.finished is not None
         if over and not self.was_over and self.bridge.feed.live and not self.app_focus:
             self.bell()  # the operator looks elsewhere
@@ -191,9 +205,11 @@ class Viewer(App[int]):
             self.notice = [(f"reading, {self.bridge.behind_bytes // 1048576} MB behind", "warning")]
 
     def exit_code(self) -> int:
-        """Give the run's exit code; 0 while it goes on without us."""
+        """Give the run's exit code: 0 while it goes on without us, 70 where its engine died."""
         finished = self.store.grid.finished
-        return finished.exit_code if finished is not None else 0
+        if finished is not None:
+            return finished.exit_code
+        return ENGINE_GONE if self.bridge.ended else 0
 
     async def on_event(self, event: events.Event) -> None:
         """Note that a key was pressed: the next drains paint at once."""

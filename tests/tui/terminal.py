@@ -132,23 +132,6 @@ class Tmux:
             lambda: self._do("display-message", "-p", flags),
         )
 
-    def console_pid(self) -> int:
-        """Give the process of the console."""
-        pids: list[int] = []
-
-        def found() -> bool:
-            listed = subprocess.run(
-                ["pgrep", "-f", f"preflight_tui.console --folder {self.folder}"],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            pids[:] = [int(word) for word in listed.stdout.split()]
-            return len(pids) == 1
-
-        until(found, lambda: f"consoles: {pids}")
-        return pids[0]
-
     def close(self) -> None:
         """End the tmux and all in it."""
         with contextlib.suppress(subprocess.CalledProcessError):
@@ -167,20 +150,39 @@ def tmux(folder: Path, size: tuple[int, int] = (120, 36)) -> Generator[Tmux]:
         end_engines(folder)
 
 
-def end_engines(folder: Path) -> None:
-    """End the engines that runs of a project have left."""
-    events = record(folder)
-    if events and events[-1]["type"] != "run_finished":
-        run_id = str(events[0]["run_id"])
+def console_pid(folder: Path) -> int:
+    """Wait for the process of the one console of a project; gives its number."""
+    pids: list[int] = []
+
+    def found() -> bool:
+        words = f"preflight_tui.console --folder {folder}"
         listed = subprocess.run(
-            ["pgrep", "-f", f"--run-id {run_id} --engine-ready-fd"],
-            capture_output=True,
-            text=True,
-            check=False,
+            ["pgrep", "-f", "--", words], capture_output=True, text=True, check=False
         )
-        for word in listed.stdout.split():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(word), signal.SIGTERM)
+        pids[:] = [int(word) for word in listed.stdout.split()]
+        return len(pids) == 1
+
+    until(found, lambda: f"consoles: {pids}")
+    return pids[0]
+
+
+def engine_pid(folder: Path) -> int:
+    """Give the process of the engine of a project's newest run; 0 when there is none."""
+    events = record(folder)
+    if not events:
+        return 0
+    words = f"--run-id {events[0]['run_id']} --engine-ready-fd"
+    listed = subprocess.run(
+        ["pgrep", "-f", "--", words], capture_output=True, text=True, check=False
+    )
+    return next((int(word) for word in listed.stdout.split()), 0)
+
+
+def end_engines(folder: Path) -> None:
+    """End the engine that a run of a project has left."""
+    if (pid := engine_pid(folder)) > 1:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
 
 
 class Pty:
@@ -188,6 +190,7 @@ class Pty:
 
     def __init__(self, command: list[str], folder: Path, size: tuple[int, int] = (80, 24)) -> None:
         self.data = b""
+        self._closed = False
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
@@ -235,7 +238,10 @@ class Pty:
         return self.process.returncode
 
     def close(self) -> None:
-        """End the command."""
+        """End the command, and the terminal with it."""
+        if self._closed:
+            return
+        self._closed = True
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()

@@ -140,12 +140,15 @@ async def test_a_record_cut_off_in_mid_line_opens(console: Opener) -> None:
         assert one.app.store.unknown == 1
 
 
-async def test_an_engine_that_is_gone_is_reported(console: Opener) -> None:
+async def test_an_engine_that_is_gone_is_reported_and_its_clock_stands_still(
+    console: Opener,
+) -> None:
     async with console(scene_lines("running")) as one:
         one.feed.end()
-        await one.until(lambda: one.app.bridge.ended)
-        one.app.paint(None)
-        await one.sees("engine is gone, last event 12:03:39")
+        await one.sees("engine is gone, last event 12:03:39", "INCOMPLETE")
+        await one.press("q")
+        await one.until(lambda: not one.app.is_running)
+        assert one.app.return_value == 70
 
 
 async def test_ascii_alone_is_painted_where_that_is_asked(console: Opener) -> None:

@@ -11,7 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.terminal import PYTHON, kinds, on_pty, project, record, tmux, until
+from tests.tui.terminal import (
+    PYTHON,
+    console_pid,
+    engine_pid,
+    kinds,
+    on_pty,
+    project,
+    record,
+    tmux,
+    until,
+)
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
@@ -140,7 +150,7 @@ def test_a_console_that_is_ended_leaves_a_clean_terminal_and_a_running_run(
     with tmux(tmp_path) as terminal:
         terminal.start(command)
         terminal.sees("probe starts: 300 s")
-        os.kill(terminal.console_pid(), number)
+        os.kill(console_pid(tmp_path), number)
         terminal.sees(f"exit code {128 + number}", "the run goes on: preflight-tui attach")
         terminal.is_clean()
         assert "run_finished" not in kinds(tmp_path)
@@ -156,6 +166,42 @@ def test_a_command_that_can_not_start_opens_no_console(tmp_path: Path) -> None:
     with tmux(tmp_path) as terminal:
         terminal.start([*PYTHON, "apply", "nothing.yml"])
         terminal.sees("nothing.yml", "exit code 2")
+        terminal.is_clean()
+
+
+def test_a_terminal_that_is_closed_takes_the_console_with_it_and_not_the_run(
+    tmp_path: Path,
+) -> None:
+    command = project(tmp_path)
+    with tmux(tmp_path) as terminal:
+        terminal.start(command)
+        terminal.sees("probe starts: 300 s")
+        console = console_pid(tmp_path)
+        terminal.close()
+        until(lambda: not Path(f"/proc/{console}").exists(), lambda: f"{console} is still there")
+        assert "run_finished" not in kinds(tmp_path)
+        assert Path(f"/proc/{engine_pid(tmp_path)}").exists()
+
+
+def test_a_console_whose_launcher_is_killed_leaves_no_process_behind(tmp_path: Path) -> None:
+    command = project(tmp_path)
+    with on_pty(command, tmp_path) as terminal:
+        terminal.sees("probe starts: 300 s")
+        console = console_pid(tmp_path)
+        terminal.close()
+        until(lambda: not Path(f"/proc/{console}").exists(), lambda: f"{console} is still there")
+        assert Path(f"/proc/{engine_pid(tmp_path)}").exists()
+
+
+def test_an_engine_that_is_killed_is_reported_and_no_run_is_said_to_go_on(tmp_path: Path) -> None:
+    command = project(tmp_path)
+    with tmux(tmp_path, (80, 24)) as terminal:
+        terminal.start(command)
+        terminal.sees("probe starts: 300 s")
+        os.kill(engine_pid(tmp_path), signal.SIGKILL)
+        terminal.sees("engine is gone, last event", "INCOMPLETE")
+        terminal.keys("q")
+        terminal.sees("Probes: the record ends at", "exit code 70")
         terminal.is_clean()
 
 

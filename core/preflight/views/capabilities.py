@@ -46,12 +46,16 @@ def table(plugins: Plugins) -> list[Parts]:
     """Give the heading, and a line for every plugin."""
     columns = names(plugins)
     head = "  " + "plugin".ljust(16) + " protocol  agreed  "
-    head += "".join(name.ljust(_width(name)) for name in columns)
+    head += "".join(_short(name).ljust(_width(name)) for name in columns)
     return [[(head.rstrip(), "muted")], *(_line(plugins, name, columns) for name in plugins.names)]
 
 
+def _short(name: str) -> str:
+    return name.rpartition("/")[2] or name  # the prefix says whose it is, and is mostly the same
+
+
 def _width(name: str) -> int:
-    return max(5, len(name) + 2)
+    return max(5, len(_short(name)) + 2)
 
 
 def _line(plugins: Plugins, plugin: str, columns: list[str]) -> Parts:

@@ -12,11 +12,13 @@ from preflight.views.store import Store
 _SHOWN = 10  # failures: the record and the summary screen have all
 
 
-def farewell(store: Store, record: str, run_id: str) -> list[str]:
+def farewell(store: Store, record: str, run_id: str, *, gone: bool = False) -> list[str]:
     """Give the lines: what the run came to, what failed, where its record is."""
     run = store.grid.run
     if run is None:
         return []
+    if store.grid.finished is None and gone:
+        return [f"{plain(run.playbook)}: the record ends at {store.last_ts}: {record}"]
     if store.grid.finished is None:
         return [f"{plain(run.playbook)}: the run goes on: preflight-tui attach {run_id}"]
     state = text_of(run_state(store, live=False)).lower()
