@@ -170,3 +170,38 @@ def test_the_wire_keeps_a_bounded_number_of_frames_and_counts_the_rest() -> None
     assert request.event.id == wire.KEPT_FRAMES
     assert request.pair == answer.number
     assert [one.event.kind for one in store.matching(["result", "!out"])] == ["result"]
+
+
+def test_a_cancel_that_ends_before_the_last_word_of_its_task_loses_nothing() -> None:
+    from preflight.events import CancelFinished
+
+    lines = SCENES["finished-first"]().lines[:-2]
+    store = folded(lines)
+    ended = CancelFinished(path="web-001/t01", outcome="answered", elapsed_ms=40)
+    word = TaskFinished(target="web-001", task="t01", status="cancelled", reason="cancelled")
+    for event in (ended, word):
+        store.feed(encode(event).rstrip(b"\n"))
+    assert store.grid.state(0, 0) is State.CANCELLED
+    assert store.cancels.rows["web-001", "t01"].state == "cancelled"
+
+
+def test_a_plugin_that_the_plan_names_is_known_before_it_is_started() -> None:
+    scene = SCENES["plugins"]()
+    store = Store(EngineClock(), builtins=frozenset({"shell"}))
+    store.feed_all(scene.lines[:2])
+    assert store.plugins.names == sorted(task.module for task in scene.tasks)
+    assert {one.state for one in store.plugins.instances.values()} == {"discovered"}
+
+
+def test_a_plugin_that_a_plan_was_refused_for_has_failed_with_the_reason() -> None:
+    store = Store(EngineClock(), builtins=frozenset())
+    store.feed_all(SCENES["plugins"]().lines[:2])
+    from preflight.events import PlanRefused, Violation
+
+    violation = Violation(
+        task="t01", module="nas_mount", reason="unknown_module", message="there is no such plugin"
+    )
+    refused = PlanRefused(target="web-001", violations=[violation])
+    store.feed(encode(refused).rstrip(b"\n"))
+    one = store.plugins.instances["nas_mount", "web-001"]
+    assert (one.state, one.reason) == ("failed", "unknown_module")
