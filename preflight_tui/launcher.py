@@ -33,9 +33,10 @@ _CRASHED = 70
 _TAIL_BYTES = 4096  # of the record: more than its last event is long
 
 
-def run(argv: list[str]) -> int:
+def run(argv: list[str], looks: Sequence[str] = ()) -> int:
     """Run a command of the command line with a console; returns the exit code.
 
+    ``looks`` are words for the console alone, such as ``--ascii``; so they are below.
     The run's code when it has finished, 0 when the console was detached, 130 when it was left.
     An engine that ends before it is ready gets no console: what it said is printed.
     """
@@ -48,22 +49,22 @@ def run(argv: list[str]) -> int:
         shutil.rmtree(log.parent, ignore_errors=True)
         return code
     _keep_log(log, folder)
-    return _show(folder, run_id)
+    return _show(folder, run_id, looks)
 
 
-def attach(run_folder: Path) -> int:
+def attach(run_folder: Path, looks: Sequence[str] = ()) -> int:
     """Open the console on a run that goes on, or that is over; returns the exit code."""
-    return _show(run_folder, run_folder.name)
+    return _show(run_folder, run_folder.name, looks)
 
 
-def replay(run_folder: Path, speed: float) -> int:
+def replay(run_folder: Path, speed: float, looks: Sequence[str] = ()) -> int:
     """Play a past run in the console, ``speed`` times as fast as it was; gives its exit code."""
-    return _show(run_folder, run_folder.name, ["--speed", str(speed)])
+    return _show(run_folder, run_folder.name, ["--speed", str(speed), *looks])
 
 
-def scene(name: str) -> int:
+def scene(name: str, looks: Sequence[str] = ()) -> int:
     """Show a scene of :data:`preflight_tui.demos.scenes.SCENES`: a run that never was."""
-    line = [sys.executable, "-m", "preflight_tui.console", "--scene", name]
+    line = [sys.executable, "-m", "preflight_tui.console", "--scene", name, *looks]
     with _terminal() as terminal:
         console = subprocess.Popen(line)
         with _signals(console):

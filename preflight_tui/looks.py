@@ -129,7 +129,7 @@ def inventory(given: Namespace) -> int:
 
 def plugins(search: PluginSearch, given: Namespace) -> int:
     """List all plugins, or show one; exit code 1 when one that was asked about can't be used."""
-    discovery = find_plugins(search)
+    discovery = find_plugins(search, project=project_folder(Path.cwd()))
     if given.action == "info":
         named = [found for found in discovery.plugins if found.name == given.name]
         if not named:
@@ -163,20 +163,26 @@ def runs(given: Namespace) -> int:
 
 def replay(run: PastRun, given: Namespace) -> int:
     """Print a past run as it was printed then; gives its exit code."""
+    with run.record.open("rb") as file:
+        play(file, given)
+    if run.finished is None:
+        print("the record ends here: the run goes on, or was cut off", file=sys.stderr)  # noqa: T201
+        return 1
+    return run.finished.exit_code
+
+
+def play(lines: Iterable[bytes], given: Namespace) -> int:
+    """Print the events of a record's lines; what is no event is passed over."""
     if given.output == "json":
         sink = json_sink(sys.stdout)
     else:
         colour = wants_colour(sys.stdout, given.color)
         sink = text_sink(sys.stdout, colour=colour, verbose=True)
-    with run.record.open("rb") as file:
-        for line in file:
-            event = decode(line)
-            if event is not None:
-                sink(event)
-    if run.finished is None:
-        print("the record ends here: the run goes on, or was cut off", file=sys.stderr)  # noqa: T201
-        return 1
-    return run.finished.exit_code
+    for line in lines:
+        event = decode(line)
+        if event is not None:
+            sink(event)
+    return 0
 
 
 def find_run(name: str, folders: Sequence[Path]) -> PastRun:
@@ -223,6 +229,7 @@ def _plugin_data(one: Inspection) -> dict[str, object]:
         "path": str(one.found.path),
         "source": one.found.source,
         "status": "ready" if shaken else "failed",
+        "pinned": bool(one.found.pin),
         "version": shaken.version if shaken else "",
         "protocol_version": shaken.protocol_version if shaken else None,
         "capabilities": msgspec.to_builtins(shaken.capabilities) if shaken else None,
@@ -248,11 +255,12 @@ def _plugin_table(discovery: Discovery, found: Sequence[Inspection]) -> None:
                 one.handshake.version if one.handshake else "-",
                 "ready" if one.handshake else "failed",
                 str(one.handshake.protocol_version) if one.handshake else "-",
+                "pinned" if one.found.pin else "-",
                 str(one.found.path),
             ]
             for one in found
         ]
-        _table(["name", "version", "status", "protocol", "path"], rows)
+        _table(["name", "version", "status", "protocol", "pin", "path"], rows)
     for one in found:
         if one.error:
             words = f"{one.found.name}: {one.reason}: {plain(one.error)}"
@@ -268,6 +276,7 @@ def _plugin_page(one: Inspection) -> None:
         ("path", str(one.found.path)),
         ("found", one.found.source),
         ("status", "ready" if shaken else f"failed: {one.reason}"),
+        ("pinned", f"to SHA-256 {one.found.pin}" if one.found.pin else "no"),
     ]
     if shaken is not None:
         both = shaken.capabilities

@@ -111,7 +111,7 @@ class Scene:
                 target=target,
                 plugin=plugin,
                 version=version,
-                protocol_version=1,
+                protocol_version=2,
                 capabilities=both,
                 max_message_bytes=67108864,
                 pid=pid,
