@@ -6,6 +6,7 @@ from _queue import Empty, SimpleQueue
 from _thread import allocate_lock
 
 from preflight_sdk.errors import Cancelled
+from preflight_sdk.results import RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,16 +15,34 @@ if TYPE_CHECKING:
     Wakeup = SimpleQueue[None]
 
 
-class Context:
-    """One call's cancel: test it, wait on it, or let it raise. Safe from any thread."""
+_NO_RUN = RunInfo()
 
-    def __init__(self, version: int = 2, capabilities: Iterable[str] = ()) -> None:
+
+class Context:
+    """One call's cancel: test it, wait on it, or let it raise. Safe from any thread.
+
+    ``run`` and ``config`` are what the host said once for the whole run.
+    """
+
+    def __init__(
+        self,
+        version: int = 2,
+        capabilities: Iterable[str] = (),
+        *,
+        run: RunInfo = _NO_RUN,
+        config: dict[str, object] | None = None,
+        parent: Context | None = None,
+    ) -> None:
         self._mutex = allocate_lock()
         self._set = False
         self._noticed = False
         self._wakeups: list[Wakeup] = []
+        self._children: set[Context] = set()
+        self._parent = parent
         self.version = version
         self.capabilities = frozenset(capabilities)
+        self.run = run
+        self.config: dict[str, object] = {} if config is None else config
 
     @property
     def cancelled(self) -> bool:
@@ -64,8 +83,34 @@ class Context:
         with self._mutex:
             self._set = True
             wakeups, self._wakeups = self._wakeups, []
+            children, self._children = self._children, set()
         for wakeup in wakeups:
             wakeup.put(None)
+        for child in children:
+            child.cancel()
+
+    def child(self) -> Context:
+        """A context for a part of this call: it is cancelled with it, and may end before it."""
+        child = Context(
+            self.version, self.capabilities, run=self.run, config=self.config, parent=self
+        )
+        with self._mutex:
+            if not self._set:
+                self._children.add(child)
+                return child
+        child.cancel()
+        return child
+
+    def end(self) -> None:
+        """The part is done: what a handler left behind in it is cancelled."""
+        if self._parent is not None:
+            self._parent.forget(self)
+        self.cancel()
+
+    def forget(self, child: Context) -> None:
+        """A part of this call has ended."""
+        with self._mutex:
+            self._children.discard(child)
 
     def add_wakeup(self, wakeup: Wakeup) -> None:
         """Put None into the queue on cancel; at once if that was before."""

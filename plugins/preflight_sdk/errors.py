@@ -43,6 +43,13 @@ class MessageTooLarge(HandleError):
         super().__init__(message, TOO_LARGE)
 
 
+class InvalidParams(Exception):
+    """The task's params can't be used; the text is for who wrote the playbook.
+
+    It becomes the task's error, without a traceback.
+    """
+
+
 class InvalidMessage(Exception):
     """A line that is no usable frame; ``code`` is what its sender is answered."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from binascii import Error as Base64Error
-from binascii import a2b_base64, b2a_base64
+from binascii import a2b_base64
 
-from preflight_sdk.codec import Raw
+from preflight_sdk import files
 from preflight_sdk.context import Context
 from preflight_sdk.errors import Cancelled, HandleError
 from preflight_sdk.results import RunResult
@@ -14,10 +14,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from preflight_sdk.results import TargetInfo
+    from preflight_sdk.files import Reader, Sink
+    from preflight_sdk.ops import Turn
+    from preflight_sdk.results import Item, TargetInfo
 
     class Port(Protocol):
-        """Where a handle's ops go: the wire, or a test's target in memory."""
+        """Where a handle's ops go: the wire, or a test's target in memory.
+
+        ``limit`` bounds a message; with ``has_chunks`` a file may go in many.
+        """
+
+        has_chunks: bool
+        limit: int
 
         def request(
             self, method: str, params: dict[str, object], ctx: Context, timeout: float | None
@@ -25,21 +33,28 @@ if TYPE_CHECKING:
             """The result of one handle op."""
             ...
 
-        def output(self, line: str) -> None:
-            """Show one line to the operator."""
+        def turn(self, ctx: Context, timeout: float | None) -> Turn:
+            """The right to make ops, one after another, with no other thread's between them."""
+            ...
+
+        def output(self, line: str, index: int | None) -> None:
+            """Show one line to the operator, as that item's or as the whole call's."""
             ...
 
 
 class Handle:
-    """The target, for the length of one call.
+    """The target, for the length of one call, or of one item of a batch.
 
     One op is in flight at a time; a second thread's op waits its turn. Every op takes a
     ``timeout`` in seconds. Cancel: every op raises Cancelled at once, and starts nothing
     after that.
     """
 
-    def __init__(self, port: Port, ctx: Context, info: TargetInfo) -> None:
+    def __init__(
+        self, port: Port, ctx: Context, info: TargetInfo, index: int | None = None
+    ) -> None:
         self._port = port
+        self._index = index
         self._ctx = ctx
         self._ended = False
         self._info = info
@@ -58,24 +73,32 @@ class Handle:
         code = wire.get("exit_code", 0)
         if not isinstance(code, int):
             raise HandleError(f"run_command: exit_code {code!r} is no integer")
-        return RunResult(_text(wire, "stdout"), _text(wire, "stderr"), code)
+        return RunResult(
+            _text(wire, "stdout"),
+            _text(wire, "stderr"),
+            code,
+            stdout_bytes=_bytes(wire, "stdout_b64"),
+            stderr_bytes=_bytes(wire, "stderr_b64"),
+        )
 
-    def put_file(self, path: str, data: bytes, *, timeout: float | None = None) -> None:
-        """Write a file on the target; the host cuts it into pieces as it needs.
+    def put_file(self, path: str, data: bytes | Reader, *, timeout: float | None = None) -> None:
+        """Write a file on the target, from bytes or from a file opened for bytes.
 
-        Raises: HandleError; MessageTooLarge before anything is sent, for files of about
-        48 MiB and up with the usual limit.
+        Raises: HandleError; MessageTooLarge, where the host takes no pieces, for files of
+        about 48 MiB and up with the usual limit.
         """
-        quoted = Raw(b'"' + b2a_base64(data, newline=False) + b'"')
-        self._request("put_file", {"path": path, "data": quoted}, timeout)
+        self._refuse_if_ended()
+        files.put(self._port, path, data, self._ctx, timeout)
 
-    def get_file(self, path: str, *, timeout: float | None = None) -> bytes:
-        """The bytes of a file on the target. Raises: HandleError."""
-        wire = self._request("get_file", {"path": path}, timeout)
-        try:
-            return a2b_base64(_text(wire, "data"))
-        except (Base64Error, ValueError) as exc:
-            raise HandleError("get_file: the host's data is not base64") from exc
+    def get_file(
+        self, path: str, *, into: Sink | None = None, timeout: float | None = None
+    ) -> bytes:
+        """The bytes of a file on the target; b"" when they went ``into`` a file.
+
+        Raises: HandleError; what came before it is in the file then.
+        """
+        self._refuse_if_ended()
+        return files.get(self._port, path, self._ctx, timeout, into)
 
     def run_cleanup(self, script: str, *, timeout: float = 0.75) -> bool:
         """Try one last script, cancelled or not; True when it ran and ended with 0.
@@ -91,16 +114,17 @@ class Handle:
             return False
         return wire.get("exit_code", 0) == 0
 
-    def output(self, text: str) -> None:
+    def output(self, text: str, item: Item | None = None) -> None:
         """Show progress to the operator, one notification for each line of ``text``.
 
+        ``item`` is for a plugin's own ``check_batch`` and ``apply_batch``.
         Cancel: raises Cancelled if the handler can't know yet; once it does know, lines
         pass, so that a clean-up can be seen.
         """
         self._refuse_if_ended()
         self._ctx.raise_if_unnoticed()
         for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n"):
-            self._port.output(line)
+            self._port.output(line, self._index if item is None else item.index)
 
     def end(self) -> None:
         """Refuse everything from now on: the call was answered."""
@@ -115,6 +139,14 @@ class Handle:
     def _refuse_if_ended(self) -> None:
         if self._ended:
             raise HandleError("this call has been answered: its handle is closed")
+
+
+def _bytes(wire: dict[str, object], name: str) -> bytes | None:
+    text = wire.get(name)
+    try:
+        return a2b_base64(text) if isinstance(text, str) else None
+    except (Base64Error, ValueError) as exc:
+        raise HandleError(f"{name} in the host's answer is not base64") from exc
 
 
 def _text(wire: dict[str, object], name: str) -> str:

@@ -36,12 +36,19 @@ class _Pending:
         self.failure: HandleError | None = None
 
 
-class _Turn:
-    """One caller's place in the queue, and what it waits with."""
+class Turn:
+    """One caller's place in the queue, and what it waits with.
 
-    __slots__ = ("ctx", "deadline", "grace_s", "wakeup")
+    ``tag`` is added to the params of every op of it.
+    """
 
-    def __init__(self, ctx: Context, timeout: float | None) -> None:
+    __slots__ = ("_ops", "_tag", "ctx", "deadline", "grace_s", "wakeup")
+
+    def __init__(
+        self, ops: Ops, ctx: Context, timeout: float | None, tag: dict[str, object]
+    ) -> None:
+        self._ops = ops
+        self._tag = tag
         self.ctx = ctx
         self.wakeup: Wakeup = SimpleQueue()
         self.deadline = None if timeout is None else monotonic() + timeout
@@ -52,6 +59,18 @@ class _Turn:
         left = None if self.deadline is None else self.deadline - monotonic()
         return wait_on(self.wakeup, left)
 
+    def request(self, method: str, params: dict[str, object]) -> dict[str, object]:
+        """One op, as :meth:`Ops.request`; the timeout is that of the whole turn."""
+        self.ctx.raise_if_cancelled()
+        if self.deadline is not None and self.deadline <= monotonic():
+            raise OpTimeout(f"{method} timed out; its next part was not started")
+        return self._ops.exchange(method, {**params, **self._tag}, self)
+
+    def end(self) -> None:
+        """Let the next caller's op begin."""
+        self._ops.pass_on(self)
+        self.ctx.remove_wakeup(self.wakeup)
+
 
 class Ops:
     """Our side's id space: positive integers from 1. Safe from any thread."""
@@ -59,7 +78,7 @@ class Ops:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._mutex = allocate_lock()
-        self._queue: list[_Turn] = []
+        self._queue: list[Turn] = []
         self._pending: dict[int, _Pending] = {}
         self._abandoned: set[int] = set()
         self._last_id = 0
@@ -73,15 +92,30 @@ class Ops:
         Raises: HandleError, OpTimeout, MessageTooLarge.
         Cancel: raises Cancelled at once; the host was told, and a late answer is dropped.
         """
+        turn = self.turn(ctx, timeout, {})
+        try:
+            return self.exchange(method, params, turn)
+        finally:
+            turn.end()
+
+    def turn(self, ctx: Context, timeout: float | None, tag: dict[str, object]) -> Turn:
+        """Wait until no other op is in flight, and keep it so until the turn ends.
+
+        Raises: OpTimeout. Cancel: raises Cancelled at once.
+        """
         ctx.raise_if_cancelled()
-        turn = _Turn(ctx, timeout)
+        turn = Turn(self, ctx, timeout, tag)
         ctx.add_wakeup(turn.wakeup)
         try:
             self._take(turn)
-            return _result_of(self._exchange(method, params, turn))
-        finally:
-            self._pass(turn)
-            ctx.remove_wakeup(turn.wakeup)
+        except BaseException:
+            turn.end()
+            raise
+        return turn
+
+    def exchange(self, method: str, params: dict[str, object], turn: Turn) -> dict[str, object]:
+        """One op of a turn that was taken: the answer's result object."""
+        return _result_of(self._exchange(method, params, turn))
 
     def resolve(self, op_id: object, envelope: Envelope) -> bool:
         """Hand a response to its op; False when nobody ever waited for it."""
@@ -111,7 +145,7 @@ class Ops:
             return True
         return False
 
-    def _take(self, turn: _Turn) -> None:
+    def _take(self, turn: Turn) -> None:
         with self._mutex:
             self._queue.append(turn)
         while self._queue[0] is not turn:
@@ -119,7 +153,8 @@ class Ops:
                 raise OpTimeout("timed out behind an earlier op; it was not started")
             turn.ctx.raise_if_cancelled()
 
-    def _pass(self, turn: _Turn) -> None:
+    def pass_on(self, turn: Turn) -> None:
+        """Take a turn off the queue, wherever it is in it."""
         with self._mutex:
             if turn in self._queue:
                 self._queue.remove(turn)
@@ -127,7 +162,7 @@ class Ops:
         if following is not None:
             following.wakeup.put(None)
 
-    def _exchange(self, method: str, params: dict[str, object], turn: _Turn) -> _Pending:
+    def _exchange(self, method: str, params: dict[str, object], turn: Turn) -> _Pending:
         pending = self._register(turn.wakeup)
         frame = {"jsonrpc": "2.0", "id": pending.id, "method": method, "params": params}
         try:
@@ -166,7 +201,7 @@ class Ops:
             self._abandoned.clear()
         self._abandoned.add(pending.id)
 
-    def _time_out(self, method: str, pending: _Pending, turn: _Turn) -> None:
+    def _time_out(self, method: str, pending: _Pending, turn: Turn) -> None:
         self._send_cancel(pending)
         turn.deadline = monotonic() + turn.grace_s
         while pending.answer is None and pending.failure is None and not turn.ctx.cancelled:

@@ -11,8 +11,9 @@ from time import sleep
 
 from preflight_sdk.errors import Cancelled
 from preflight_sdk.forks import guard
+from preflight_sdk.handlers import show_traceback
 from preflight_sdk.handshake import DEFAULT_LIMIT
-from preflight_sdk.served import Served, show_traceback
+from preflight_sdk.served import Served
 from preflight_sdk.session import Session
 from preflight_sdk.violations import say
 from preflight_sdk.wire import Writer, claim

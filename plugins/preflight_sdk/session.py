@@ -6,13 +6,14 @@ what has to be run goes onto ``jobs``.
 
 from __future__ import annotations
 
-from preflight_sdk import errors
+from preflight_sdk import errors, extensions
 from preflight_sdk.calls import Call, Calls
 from preflight_sdk.codec import Envelope, peek, split
 from preflight_sdk.context import Context
 from preflight_sdk.errors import HandleError, InvalidMessage, MessageTooLarge
 from preflight_sdk.frames import answer, refusal
 from preflight_sdk.framing import Framer, Oversize
+from preflight_sdk.handlers import describe, show_traceback
 from preflight_sdk.handshake import (
     MIN_PROTOCOL_VERSION,
     PROTOCOL_VERSION,
@@ -46,6 +47,7 @@ class Session:
         self._framer = Framer(served.limit)
         self._opening: Callable[[], None] | None = None
         self._first_line = True
+        self._called = False
         self.agreement: Agreement | None = None
         self.calls = Calls()
         self.ops = Ops(writer.send)
@@ -169,14 +171,18 @@ class Session:
             return errors.OUT_OF_ORDER, 'method "initialize" called a second time'
         if self.agreement is None:
             return errors.OUT_OF_ORDER, f'method "{name}" called before initialize completed'
-        if method not in _CALLS:
+        needed = extensions.METHODS.get(method)
+        if method not in _CALLS and needed not in self.agreement.capabilities:
             return errors.METHOD_NOT_FOUND, f'method "{name}" is not known'
+        if method == "configure" and self._called:
+            return errors.OUT_OF_ORDER, 'method "configure" comes once, before any other call'
         return None
 
     def _call(self, call: Call, agreement: Agreement) -> None:
         if not self.calls.add(call):
             self._refuse(call.id_text, errors.INVALID_REQUEST, "this id is in flight already")
             return
+        self._called = True
         self._jobs(lambda: self._served.run(call, agreement, self))
 
     def _initialize(self, envelope: Envelope) -> None:
@@ -206,6 +212,13 @@ class Session:
             self._open(id_text, agreement)
 
     def _open(self, id_text: str, agreement: Agreement) -> None:
+        try:
+            schemas = self._served.schemas(agreement)
+        except Exception as exc:  # the author's schema: a reader that ends here would say nothing
+            show_traceback()
+            self._served.opening = False
+            self._refuse(id_text, errors.INTERNAL_ERROR, f"no schema: {describe(exc)}")
+            return
         self._writer.limit = min(self._served.limit, agreement.peer_limit)
         self.agreement = agreement
         self._served.opening = False
@@ -219,6 +232,7 @@ class Session:
                     "name": self._served.name,
                     "version": self._served.version,
                     "max_message_bytes": self._served.limit,
+                    **schemas,
                 },
             )
         )

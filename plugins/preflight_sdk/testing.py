@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from types import ModuleType
 
+    from preflight_sdk.ops import Turn
     from preflight_sdk.served import Module
 
     Answer = RunResult | Callable[[str], RunResult]
@@ -77,7 +78,13 @@ class FakeTarget:
         for part, answer in self._answers:
             if part in script:
                 got = answer if isinstance(answer, RunResult) else answer(script)
-                return {"stdout": got.stdout, "stderr": got.stderr, "exit_code": got.exit_code}
+                return {
+                    "stdout": got.stdout,
+                    "stderr": got.stderr,
+                    "exit_code": got.exit_code,
+                    "stdout_b64": b2a_base64(got.stdout_bytes, newline=False).decode(),
+                    "stderr_b64": b2a_base64(got.stderr_bytes, newline=False).decode(),
+                }
         raise HandleError(f"the test has no answer for this script: {script!r}")
 
 
@@ -119,6 +126,12 @@ class _Port:
         self._outcome = outcome
         self._plan = plan
 
+    has_chunks = False
+    limit = sys.maxsize
+
+    def turn(self, ctx: Context, timeout: float | None) -> Turn:
+        raise AssertionError("this target takes and gives every file whole")
+
     def request(self, method: str, params: Params, ctx: Context, timeout: float | None) -> Params:
         self._stop_if_killed()
         ctx.raise_if_cancelled()
@@ -138,7 +151,7 @@ class _Port:
             self._ctx.cancel()
         return result
 
-    def output(self, line: str) -> None:
+    def output(self, line: str, index: int | None) -> None:
         self._stop_if_killed()
         self._outcome.lines.append(line)
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tests.wire.sdk.conftest import Spawn
 
 C3 = C2.replace(b'"id":2', b'"id":3')
+EXTENSIONS = [
+    f"preflight-tui/{name}"
+    for name in ("params-schema", "run-data", "batch", "parent", "bytes", "diff", "chunks")
+]
 MARKER = Path(__file__).resolve().parents[3] / "plugins" / "preflight-plugin-marker_file"
 
 
@@ -40,7 +44,7 @@ def test_initialize_is_answered_with_exactly_the_known_members(spawn: Spawn) -> 
         "result": {
             "protocol_version": 2,
             "min_protocol_version": 2,
-            "capabilities": ["zz", "a/b"],
+            "capabilities": [*EXTENSIONS, "zz", "a/b"],
             "name": "demo",
             "version": "0.1.0",
             "max_message_bytes": 67108864,
