@@ -204,7 +204,8 @@ def show(name: str, cost: Cost, ours: Cost | None, *, goals: bool) -> None:
         if goals and name in _GOALS:
             ratios += f"  (goal: {_GOALS[name]:g} times as fast)"
     print(
-        f"  {name:<16} {cost.wall:7.2f} s  CPU {cost.cpu:7.2f} s  peak {cost.peak:7.1f} MiB{ratios}",
+        f"  {name:<16} {cost.wall:7.2f} s  CPU {cost.cpu:7.2f} s  peak {cost.peak:7.1f} MiB"
+        + ratios,
         flush=True,
     )
 

@@ -195,8 +195,9 @@ def new_key(path: Path) -> asyncssh.SSHKey:
 def _write_accounts(folder: Path) -> None:
     etc = folder / "etc"
     if os.getuid() == 0:
-        # All of it: a file that is replaced outside takes a mount over it away in here.
-        subprocess.run(["cp", "-a", "/etc", str(etc)], check=True)
+        # All of it: a file that is replaced outside takes a mount over it away in here. Lock files
+        # of others may vanish meanwhile; what matters is written below.
+        subprocess.run(["cp", "-a", "/etc", str(etc)], check=False, stderr=subprocess.DEVNULL)
     else:
         etc.mkdir()
     home = folder / "home"

@@ -6,7 +6,7 @@ ancestors; it started no earlier than the operation, read from ``/proc`` again r
 signal, which also closes the reuse of a pid; and it is the operation's leader (a child of the work
 shell, or marked), in its group, carries its mark in the environment, or descends from one of
 those. A walk that starts from group 0 reaches a whole machine, because pid 1 of a container is in
-it: no number below 2 is ever taken for a group or a parent (docs/adr/0004).
+it: no number below 2 is ever taken for a group or a parent (docs/adr/0006).
 """
 
 from __future__ import annotations

@@ -183,24 +183,29 @@ async def _handshake(
                 client_factory=lambda: client,
                 options=_options(endpoint),
             )
-    except asyncssh.HostKeyNotVerifiable as exc:
-        problem = client.verdict.problem if client.verdict is not None else str(exc)
-        raise TargetUnreachable(problem or str(exc)) from exc
-    except asyncssh.PermissionDenied as exc:
-        raise TargetUnreachable(_denied(endpoint, client)) from exc
-    except asyncssh.ChannelOpenError as exc:
-        raise TargetUnreachable(f"tcp to {endpoint} through the jump host: {exc.reason}") from exc
-    except (asyncssh.ConnectionLost, ConnectionError) as exc:
-        if client.step == "authentication":
-            raise TargetUnreachable(
-                f"{endpoint} closed the connection during authentication"
-            ) from exc
-        raise _Dropped(f"the server closed the connection ({client.step})") from exc
     except (asyncssh.Error, OSError, ValueError) as exc:
-        raise TargetUnreachable(f"{client.step} with {endpoint} failed: {exc}") from exc
+        raise _told(endpoint, client, exc) from exc
     finally:
         if sock is not None and client.step == "banner":
             sock.close()
+
+
+def _told(endpoint: Endpoint, client: _Client, exc: Exception) -> TargetUnreachable | _Dropped:
+    """Give the error that names the step, for one of asyncssh's or the system's."""
+    match exc:
+        case asyncssh.HostKeyNotVerifiable():
+            problem = client.verdict.problem if client.verdict is not None else ""
+            return TargetUnreachable(problem or str(exc))
+        case asyncssh.PermissionDenied():
+            return TargetUnreachable(_denied(endpoint, client))
+        case asyncssh.ChannelOpenError():
+            return TargetUnreachable(f"tcp to {endpoint} through the jump host: {exc.reason}")
+        case asyncssh.ConnectionLost() | ConnectionError() if client.step == "authentication":
+            return TargetUnreachable(f"{endpoint} closed the connection during authentication")
+        case asyncssh.ConnectionLost() | ConnectionError():
+            return _Dropped(f"the server closed the connection ({client.step})")
+        case _:
+            return TargetUnreachable(f"{client.step} with {endpoint} failed: {exc}")
 
 
 @asynccontextmanager

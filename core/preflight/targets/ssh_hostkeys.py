@@ -124,13 +124,7 @@ def judge(
         return Verdict(accepted=True)
     name = host_name(address, port)
     if plain:
-        old = plain[0]
-        return Verdict(
-            accepted=False,
-            problem=f"the host key of {name} has changed: it shows {shown}, and "
-            f"{file.path}:{old.line} knows {old.algorithm} {fingerprint(old.key)}; somebody may "
-            "be listening in, or the machine was set up anew: then remove that line",
-        )
+        return Verdict(accepted=False, problem=_changed(name, shown, file.path, plain[0]))
     if policy == "strict":
         return Verdict(
             accepted=False,
@@ -143,6 +137,14 @@ def judge(
         problem = f"can't note the new host key in {file.path}: {exc.strerror or exc}"
         return Verdict(accepted=False, problem=problem)
     return Verdict(accepted=True, learnt=True)
+
+
+def _changed(name: str, shown: str, path: Path, old: KnownKey) -> str:
+    return (
+        f"the host key of {name} has changed: it shows {shown}, and {path}:{old.line} knows "
+        f"{old.algorithm} {fingerprint(old.key)}; somebody may be listening in, or the machine was "
+        "set up anew: then remove that line"
+    )
 
 
 def _parse(number: int, line: str) -> KnownKey | None:

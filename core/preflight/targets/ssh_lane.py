@@ -97,16 +97,7 @@ class Lane:
             work = await self._ready()
             op = secrets.token_hex(8)
             operation = Operation(new_token(), on_out, on_err)
-            text = operation_text(
-                operation.token,
-                op,
-                request.script,
-                env=request.env,
-                stdin=request.stdin,
-                stdin_file=request.stdin_file,
-                script_file=request.script_file,
-            )
-            work.send(operation, text)
+            work.send(operation, _text(op, operation, request))
             known = _Registration(op, operation, self._control)
             try:
                 await operation.ended.wait()
@@ -220,6 +211,18 @@ class Lane:
         finally:
             control.leave()
             await link.close()
+
+
+def _text(op: str, operation: Operation, request: Request) -> bytes:
+    return operation_text(
+        operation.token,
+        op,
+        request.script,
+        env=request.env,
+        stdin=request.stdin,
+        stdin_file=request.stdin_file,
+        script_file=request.script_file,
+    )
 
 
 class _Registration:

@@ -140,18 +140,9 @@ class WorkShell:
         boot.on_begin = noise.clear
         boot.on_lost = lambda: noise.add(b"")
         self._current = boot
-        way = entry or Entry()
         try:
-            self._channel = await Channel.open(
-                connection,
-                way.command,
-                on_out=self._on_out,
-                on_err=self._on_err,
-                on_closed=self._on_closed,
-            )
             async with asyncio.timeout(within_s):
-                await way.pass_through(self._channel, noise)
-                self._channel.write(boot_text(boot.token, first))
+                await self._boot(connection, entry or Entry(), noise, boot_text(boot.token, first))
                 await boot.ended.wait()
         except TimeoutError as exc:
             self.close()
@@ -165,6 +156,19 @@ class WorkShell:
             raise TargetError(f"the login shell starts no /bin/sh: {words}")
         self.pid = boot.pid
         return noise.text
+
+    async def _boot(
+        self, connection: asyncssh.SSHClientConnection, entry: Entry, noise: Noise, text: bytes
+    ) -> None:
+        self._channel = await Channel.open(
+            connection,
+            entry.command,
+            on_out=self._on_out,
+            on_err=self._on_err,
+            on_closed=self._on_closed,
+        )
+        await entry.pass_through(self._channel, noise)
+        self._channel.write(text)
 
     def send(self, operation: Operation, text: bytes) -> None:
         """Put an operation on the wire; it may have started from here on."""
