@@ -65,6 +65,8 @@ def _dispatch(given: Namespace, argv: list[str]) -> int:
     if command in _WITH_CONSOLE and _wants_console(given):
         return _with_console(given, argv)
     match command:
+        case "demo" if given.scenario:
+            return looks.play(scenario_lines(given.scenario), given)
         case "apply" | "check" | "demo":
             return _run(given)
         case "":
@@ -92,7 +94,7 @@ def _plugin(given: Namespace) -> int:
         return looks.plugins(_search(given), given)
     from preflight_tui import kit  # what proves plugins is loaded where it is asked for
 
-    return kit.COMMANDS[given.action](given)
+    return kit.COMMANDS[given.action](given, lambda: _search(given))
 
 
 def _run(given: Namespace) -> int:
@@ -125,6 +127,7 @@ def _prepared(given: Namespace) -> Prepared:
             plugins=_search(given),
             settings=settings(given),
             run_id=getattr(given, "run_id", "") or new_run_id(),
+            trace_wire=getattr(given, "trace_wire", None),
         )
     )
 
@@ -142,6 +145,7 @@ def _demo_request(given: Namespace) -> Request:
         plugins=PluginSearch(extra=[demo.plugin_folder()], only_extra=True),
         settings=settings(given),
         run_id=given.run_id or new_run_id(),
+        trace_wire=given.trace_wire,
     )
 
 
@@ -174,19 +178,37 @@ def _with_console(given: Namespace, argv: list[str]) -> int:
     # Starting a console loads its toolkit: a headless run never does.
     from preflight_tui import launcher
 
+    look = ["--ascii"] if getattr(given, "ascii", False) else []
+    if getattr(given, "theme", ""):
+        look += ["--theme", f"preflight-{given.theme}"]
     match given.command or "":
         case "":
             known = list_runs(looks.project_folder(Path.cwd()))
             if not known:
                 _complain("no runs here yet; try: preflight-tui demo, or preflight-tui --help")
                 return USAGE_EXIT
-            return launcher.attach(known[0].folder)
+            return launcher.attach(known[0].folder, look)
+        case "replay" if given.speed is not None:
+            return launcher.replay(find_run(given.run).folder, given.speed, look)
         case "attach" | "replay":
-            return launcher.attach(find_run(given.run).folder)
+            return launcher.attach(find_run(given.run).folder, look)
         case "demo" if given.scenario:
-            raise ConfigError(f"demo {given.scenario}: there is no scenario of that name")
+            scenario_lines(given.scenario)
+            return launcher.scene(given.scenario, look)
         case _:
-            return launcher.run(argv)
+            return launcher.run(argv, look)
+
+
+def scenario_lines(name: str) -> list[bytes]:
+    """Give the events of a recorded scenario, as lines of a record.
+
+    Raises :class:`ConfigError` for a name that there is not.
+    """
+    from preflight_tui.demos.scenes import SCENES  # they are many, and seldom wanted
+
+    if name not in SCENES:
+        raise ConfigError(f"demo {name}: there is no such scenario, only {', '.join(SCENES)}")
+    return SCENES[name]().lines
 
 
 def _complain(words: str) -> None:

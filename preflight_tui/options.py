@@ -83,10 +83,12 @@ def _look_commands(commands: argparse._SubParsersAction[_Parser]) -> None:  # py
     _common_flags(commands.add_parser("runs", help="list past runs, the newest first"))
     replay = commands.add_parser("replay", help="show a past run again")
     replay.add_argument("run", help="its id, or the path of its folder")
-    replay.add_argument("--speed", type=float, default=None, help="in the console: times as fast")
+    replay.add_argument("--speed", type=_speed, default=None, help="in the console: times as fast")
+    _console_flags(replay)
     _common_flags(replay)
     attach = commands.add_parser("attach", help="open the console on a run that goes on")
     attach.add_argument("run", nargs="?", default="", help="its id; without, the newest")
+    _console_flags(attach)
     _common_flags(attach)
 
 
@@ -122,6 +124,21 @@ def _author_commands(inside: argparse._SubParsersAction[_Parser]) -> None:  # py
         "--reset", metavar="SCRIPT", help="with --local: brings this machine back before each run"
     )
     _common_flags(verify, outputs=("text", "json", "junit"))
+    new = inside.add_parser("new", help="write a plugin that works, and its test")
+    new.add_argument("name", help="what a playbook calls it: letters, digits, _ and -")
+    new.add_argument("--dir", type=Path, default=Path("plugins"), help="where (default: plugins)")
+    _common_flags(new)
+    lock = inside.add_parser("lock", help="pin plugins to their files of now, in plugins.lock")
+    lock.add_argument("names", nargs="*", metavar="NAME", help="only these; else all, and no other")
+    _plugin_flags(lock)
+    _common_flags(lock)
+    replay = inside.add_parser(
+        "replay", help="play a wire trace against a plugin, and show the first difference"
+    )
+    replay.add_argument("file", type=Path, metavar="FILE", help="what --trace-wire has written")
+    replay.add_argument("--plugin", required=True, metavar="NAME|PATH", help="which plugin")
+    _plugin_flags(replay)
+    _common_flags(replay)
 
 
 def _target_flags(command: ArgumentParser) -> None:
@@ -145,9 +162,19 @@ def _run_flags(command: ArgumentParser) -> None:
     command.add_argument("--run-id", default="", help="the run's name")
     command.add_argument("--keep-runs", type=_count, metavar="N", help="finished runs to keep")
     command.add_argument("--max-message-bytes", type=_count, help="of one plugin message")
+    command.add_argument(
+        "--trace-wire", type=Path, metavar="FILE", help="write every frame of plugins there"
+    )
     command.add_argument("--engine-ready-fd", type=int, default=-1, help=argparse.SUPPRESS)
     command.add_argument("-v", "--verbose", action="store_true", help="print output as it comes")
+    _console_flags(command)
     _common_flags(command)
+
+
+def _console_flags(command: ArgumentParser) -> None:
+    command.add_argument("--ascii", action="store_true", help="the console without symbols")
+    themes = ("dark", "light", "contrast", "ansi")
+    command.add_argument("--theme", choices=themes, default="", help="the console's colours")
 
 
 def _plugin_flags(command: ArgumentParser) -> None:
@@ -173,6 +200,16 @@ def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
     return int(text)
+
+
+def _speed(text: str) -> float:
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < 1_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not how many times as fast, such as 2")
+    return speed
 
 
 def _duration(text: str) -> float:

@@ -53,6 +53,12 @@ class Bus:
             self._secrets.append(secret)
             self._secrets.sort(key=len, reverse=True)
 
+    def mask(self, text: str) -> str:
+        """Give ``text`` with every secret masked."""
+        for secret in self._secrets:
+            text = text.replace(secret, _MASK)
+        return text
+
     def elapsed_ms(self) -> float:
         """Tell the milliseconds since the bus was made."""
         return round((self._clock() - self._start) * 1000, 1)
@@ -105,9 +111,7 @@ class Bus:
 
     def _mask(self, value: object) -> object:
         if isinstance(value, str):
-            for secret in self._secrets:
-                value = value.replace(secret, _MASK)
-            return value
+            return self.mask(value)
         if isinstance(value, list):
             return [self._mask(item) for item in cast("list[object]", value)]
         if isinstance(value, dict):

@@ -28,6 +28,7 @@ from preflight.plugins.discovery import Discovery
 from preflight.plugins.module import PluginModule
 from preflight.plugins.pool import PluginPool
 from preflight.plugins.protocol import RunData
+from preflight.plugins.trace import WireTrace
 from preflight.ports.module import Module, Requirements
 from preflight.queries import PluginSearch, find_plugins
 from preflight.run.runner import Runner, RunOptions
@@ -51,6 +52,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     plugins: PluginSearch = PluginSearch()
     settings: Mapping[str, object] = {}
     run_id: str = ""
+    trace_wire: Path | None = None
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +81,7 @@ def prepare(request: Request) -> Prepared:
     Raises :class:`ConfigError` with all problems.
     """
     playbook, project = _read(request)
-    discovery = find_plugins(request.plugins)
+    discovery = find_plugins(request.plugins, project=project.folder)
     names = {found.name for found in discovery.plugins}
 
     def known(module: str) -> str | None:
@@ -128,6 +130,8 @@ class Engine:
         self.run_id = run_id
         self.bus = Bus(run_id)
         self.control = RunControl(self.bus)
+        traced = prepared.request.trace_wire
+        self._trace = WireTrace(traced, emit=self.bus.emit, mask=self.bus.mask) if traced else None
         self.folder = create_run_folder(prepared.project.folder, run_id)
         self._prepared = prepared
         self._dry_run = dry_run
@@ -138,6 +142,8 @@ class Engine:
         history = History(self.folder)
         self._stack.callback(history.close)
         self.bus.add_sink(history)
+        if self._trace is not None:
+            self._stack.callback(self._trace.close)
         link = await self._stack.enter_async_context(
             LinkServer(self.folder, history.path, self.control)
         )
@@ -197,6 +203,7 @@ class Engine:
             ),
             config_of=config_of,
             descriptors=DescriptorCache(),
+            trace=self._trace,
         )
         return ModuleSet(prepared.discovery, pool)
 

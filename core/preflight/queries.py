@@ -17,6 +17,7 @@ from preflight.modules import BUILTINS
 from preflight.plugins.descriptors import DescriptorCache
 from preflight.plugins.discovery import Discovery, default_places, discover
 from preflight.plugins.inspect import Inspection, inspect
+from preflight.plugins.pins import pin, read_pins
 from preflight.plugins.schema import BadSchema, Schema
 from preflight.ports.target import Target
 from preflight.targets import make_target
@@ -29,10 +30,14 @@ class PluginSearch(msgspec.Struct, frozen=True, kw_only=True):
     only_extra: bool = False
 
 
-def find_plugins(search: PluginSearch) -> Discovery:
-    """Search for plugins; nothing is started."""
+def find_plugins(search: PluginSearch, *, project: Path | None = None) -> Discovery:
+    """Search for plugins; nothing is started. The project's folder may hold pins for them.
+
+    Raises :class:`ConfigError` for pins that can't be read.
+    """
     places = default_places(search.extra, only_extra=search.only_extra)
-    return discover(places, builtins=BUILTINS)
+    discovery = discover(places, builtins=BUILTINS)
+    return discovery if project is None else pin(discovery, read_pins(project))
 
 
 async def inspect_plugins(

@@ -10,6 +10,7 @@ import hashlib
 import os
 import tempfile
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -77,10 +78,15 @@ class DescriptorCache:
 
 def digest(path: Path) -> str:
     """Give the SHA-256 of a file's bytes, in hex. Raises ``OSError``."""
-    total = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            total.update(chunk)
+        return digest_of(file)
+
+
+def digest_of(file: IO[bytes]) -> str:
+    """Give the SHA-256 of what an open file holds from here on, in hex. Raises ``OSError``."""
+    total = hashlib.sha256()
+    while chunk := file.read(_CHUNK_BYTES):
+        total.update(chunk)
     return total.hexdigest()
 
 

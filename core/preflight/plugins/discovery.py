@@ -17,13 +17,17 @@ PREFIX = "preflight-plugin-"
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """One executable with the prefix; ``problem`` says why it can't be used, with the cure."""
+    """One executable with the prefix; ``problem`` says why it can't be used, with the cure.
+
+    ``pin`` is the SHA-256 that its file must have; empty for one that is not pinned.
+    """
 
     name: str
     path: Path
     source: str
     problem: str = ""
     world_writable: bool = False
+    pin: str = ""
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):

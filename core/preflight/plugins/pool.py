@@ -18,6 +18,7 @@ from preflight.plugins.discovery import Found
 from preflight.plugins.protocol import Handshake, RunData
 from preflight.plugins.schema import BadSchema, Schema
 from preflight.plugins.session import Session
+from preflight.plugins.trace import WireTrace
 from preflight.ports.module import Args, TaskContext
 
 _MOST_CRASHES = 3  # of one plugin on one target; then the run does not start it again
@@ -36,6 +37,7 @@ class PluginPool:
         run: RunData | None = None,
         config_of: Callable[[str], Mapping[str, object]] = lambda plugin: {},
         descriptors: DescriptorCache | None = None,
+        trace: WireTrace | None = None,
     ) -> None:
         self._target = target
         self._emit = emit
@@ -43,6 +45,7 @@ class PluginPool:
         self._run = run
         self._config_of = config_of
         self._descriptors = descriptors
+        self._trace = trace
         self._schemas: dict[tuple[str, str], Schema | None] = {}
         self._sessions: dict[str, Session] = {}
         self._crashes: dict[str, int] = {}
@@ -182,6 +185,7 @@ class PluginPool:
                 run=self._run,
                 config=self._config_of(found.name),
                 on_handshake=lambda handshake: self._check_config(found, handshake),
+                trace=self._trace,
             )
             handshake = await session.initialize(ctx.target.info)
             if self._descriptors is not None:

@@ -28,6 +28,7 @@ from preflight.plugins.protocol import (
     read_handshake,
 )
 from preflight.plugins.report import crash, refusal, start_failure
+from preflight.plugins.trace import WireTrace
 from preflight.plugins.unwind import unwind
 from preflight.plugins.wire import Wire
 from preflight.ports.module import TaskContext
@@ -63,8 +64,11 @@ class Session:
         run: RunData | None = None,
         config: Mapping[str, object] | None = None,
         on_handshake: Callable[[Handshake], None] = lambda handshake: None,
+        trace: WireTrace | None = None,
     ) -> None:
-        self._wire = Wire(found, target=target, emit=emit, settings=settings, group=group)
+        self._wire = Wire(
+            found, target=target, emit=emit, settings=settings, group=group, trace=trace
+        )
         self._settings = settings
         self._run = run
         self._on_handshake = on_handshake  # may refuse what was agreed, before anything is sent
@@ -191,6 +195,7 @@ class Session:
             notice.cancel()
         if not call.answer.done():
             raise TimeoutError
+        wire.executable.confirm()
         handshake = read_handshake(call.answer.result(), path=str(wire.found.path))
         wire.peer.machine.peer_limit = handshake.max_message_bytes
         wire.negotiated = frozenset(handshake.capabilities.negotiated)

@@ -23,6 +23,7 @@ from preflight.events import (
 from preflight.model.settings import Settings
 from preflight.plugins.discovery import Found
 from preflight.plugins.ops import Ops
+from preflight.plugins.pins import Executable
 from preflight.plugins.protocol import (
     BYTES,
     BatchResult,
@@ -32,6 +33,7 @@ from preflight.plugins.protocol import (
 )
 from preflight.plugins.report import spawn_failure
 from preflight.plugins.tail import StderrTail
+from preflight.plugins.trace import WireTrace
 from preflight.plugins.warnings import Warnings
 from preflight.ports.module import TaskContext
 from preflight.procs import Process, signal_name
@@ -60,6 +62,7 @@ class Wire:
         emit: Callable[[Event], None],
         settings: Settings,
         group: asyncio.TaskGroup,
+        trace: WireTrace | None = None,
     ) -> None:
         """Start the process; raises :class:`PluginError` when it can't be executed."""
         self.found = found
@@ -72,9 +75,15 @@ class Wire:
         self._call_id = 0
         self.warnings = Warnings(found.name, target, emit)
         self.stopped: How | None = None
+        self.executable = Executable(found)
         try:
-            self.process = Process([str(found.path)], env=plugin_environment(os.environ))
+            self.process = Process(
+                self.executable.argv,
+                env=plugin_environment(os.environ),
+                pass_fds=self.executable.pass_fds,
+            )
         except OSError as exc:
+            self.executable.close()
             raise spawn_failure(exc, found.path) from exc
         emit(
             PluginSpawned(
@@ -86,6 +95,10 @@ class Wire:
         self.tail = StderrTail(self.process.stderr_fd, self._on_stderr)
         machine = Machine(limit=settings.max_message_bytes)
         self.peer = Peer(self.process.stdout_fd, self.process.stdin_fd, machine, self)
+        if trace is not None:
+            self.peer.trace(
+                trace.tap(plugin=found.name, target=target, pid=self.process.pid, task=self._task)
+            )
         self.ops = Ops(
             group,
             answer=self.peer.answer,
@@ -132,6 +145,7 @@ class Wire:
             return
         self.stopped = how
         self._watcher.cancel()
+        self.executable.close()
         self.peer.close("the session has ended")
         if term_s > 0:
             await self.process.stop(term_s=term_s)
@@ -189,7 +203,7 @@ class Wire:
             Diagnostic(
                 level="error",
                 target=self.target,
-                task=self.ctx.task if self.ctx else "",
+                task=self._task(),
                 summary=f"a bug of preflight, met while it served plugin {self.found.name}: {exc}",
                 detail="".join(traceback.format_exception(exc)),
             )
@@ -228,7 +242,7 @@ class Wire:
             self.emit(
                 PluginCancelReceived(
                     target=self.target,
-                    task=self.ctx.task if self.ctx else "",
+                    task=self._task(),
                     plugin=self.found.name,
                     op_id=id,
                     op=op,
@@ -236,8 +250,13 @@ class Wire:
             )
 
     def _on_stderr(self, lines: list[str]) -> None:
-        task = self.ctx.task if self.ctx else ""
-        self.emit(PluginStderr(target=self.target, task=task, plugin=self.found.name, lines=lines))
+        said = PluginStderr(
+            target=self.target, task=self._task(), plugin=self.found.name, lines=lines
+        )
+        self.emit(said)
+
+    def _task(self) -> str:
+        return self.ctx.task if self.ctx else ""
 
 
 def plugin_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ on, so that a cancel right behind it finds it, and it is answered at most once.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
@@ -94,6 +95,7 @@ class Machine:
     def __init__(self, *, limit: int = DEFAULT_LIMIT) -> None:
         self.limit = limit
         self.peer_limit = DEFAULT_LIMIT
+        self.tap: Callable[[bytes, int], None] | None = None  # sees every line with its size
         self._framer = Framer(limit)
         self._last_id = 0
         self._asked = 0  # our last id when the line that is being read began
@@ -175,6 +177,9 @@ class Machine:
         return size >= _WARN_SHARE * (self.peer_limit if outgoing else self.limit)
 
     def _read(self, frame: bytes | Oversize, found: list[Incoming]) -> None:
+        if self.tap is not None:
+            whole = isinstance(frame, bytes)
+            self.tap(frame if whole else frame.head, len(frame) if whole else frame.size)
         if isinstance(frame, Oversize):
             self._read_oversize(frame, found)
             return

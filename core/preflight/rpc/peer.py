@@ -33,7 +33,11 @@ _CHUNK_BYTES = 64 * 1024
 _LAST_BYTES = 1024 * 1024
 
 Direction = Literal["out", "in"]
-Trace = Callable[[Direction, bytes | Incoming, int], None]
+Trace = Callable[[Direction, bytes, int], None]
+"""Sees a frame without its newline (of one that was too long the beginning) and its whole size.
+
+Must not raise.
+"""
 
 
 class Closed(Exception):
@@ -85,13 +89,18 @@ class Peer:
     def __init__(self, read_fd: int, write_fd: int, machine: Machine, handler: Handler) -> None:
         self.machine = machine
         self.closed = ""
-        self.trace: Trace | None = None
+        self._trace: Trace | None = None
         self._read_fd = read_fd
         self._handler = handler
         self._calls: dict[int, asyncio.Future[msgspec.Raw]] = {}
         self._writer = Writer(write_fd, self._wire_broke)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(read_fd, self._readable)
+
+    def trace(self, trace: Trace) -> None:
+        """Show every frame to ``trace`` from now on: as it is read, and as it is queued."""
+        self._trace = trace
+        self.machine.tap = lambda frame, size: trace("in", frame, size)
 
     def start(self, method: str, params: bytes) -> Call:
         """Send a request, or queue it behind what the peer has not read yet.
@@ -212,8 +221,6 @@ class Peer:
     def _dispatch(self, messages: list[Incoming]) -> None:
         for message in messages:
             try:
-                if self.trace is not None:
-                    self.trace("in", message, 0)
                 self._take(message)
             except Exception as exc:  # the wire boundary: what comes after it is still read
                 self._handler.on_bug(exc)
@@ -270,8 +277,8 @@ class Peer:
     ) -> None:
         if self._writer.ended:
             return
-        if self.trace is not None:
-            self.trace("out", frame, len(frame) - 1)
+        if self._trace is not None:
+            self._trace("out", frame[:-1], len(frame) - 1)
         self._writer.send(frame, call_id=call_id, written=written, urgent=urgent)
 
     def _wire_broke(self, why: str) -> None:

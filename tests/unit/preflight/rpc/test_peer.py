@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 import msgspec
 import pytest
 
-from preflight.rpc.machine import Incoming, Large, Machine, Violation
+from preflight.rpc.machine import Large, Machine, Violation
 from preflight.rpc.messages import Notification, Request, RpcError
 from preflight.rpc.peer import Closed, Peer
 from tests.support.loop import in_loop
@@ -317,17 +317,15 @@ async def test_warnings_come_for_both_directions() -> None:
 @in_loop
 async def test_a_trace_sees_every_frame() -> None:
     async with wire() as one:
-        seen: list[tuple[str, object, int]] = []
-
-        def trace(way: str, what: bytes | Incoming, size: int) -> None:
-            seen.append((way, type(what).__name__, size))
-
-        one.peer.trace = trace
+        seen: list[tuple[str, bytes, int]] = []
+        one.peer.trace(lambda way, frame, size: seen.append((way, frame, size)))
         call = one.peer.start("check", b"{}")
+        sent = one.read()[:-1]
         one.say(id=1, result=5)
         await call.answer
-        assert [(way, kind) for way, kind, _ in seen] == [("out", "bytes"), ("in", "Response")]
-        assert seen[0][2] == len(one.read()) - 1
+        assert seen[0] == ("out", sent, len(sent))
+        assert [way for way, _, _ in seen] == ["out", "in"]
+        assert (json.loads(seen[1][1])["result"], len(seen[1][1])) == (5, seen[1][2])
 
 
 @in_loop
