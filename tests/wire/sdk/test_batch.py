@@ -11,11 +11,13 @@ from tests.wire.sdk.test_extensions import extended
 from tests.wire.sdk.test_handshake import error_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.wire.sdk.conftest import Spawn
 
 
 def ask(
-    host: FakeHost, *items: dict[str, object], method: str = "check_batch", **params: object
+    host: FakeHost, *items: Mapping[str, object], method: str = "check_batch", **params: object
 ) -> None:
     numbered = [{"index": 10 + n, "args": args} for n, args in enumerate(items)]
     host.request(2, method, {"items": numbered, **params})
@@ -50,7 +52,8 @@ def test_check_batch_loops_over_check_and_own_args_win(spawn: Spawn) -> None:
 
 def test_a_hundred_checks_are_a_frame_or_two(spawn: Spawn) -> None:
     host = extended(spawn)
-    ask(host, *({} for _ in range(100)))
+    nothing: dict[str, object] = {}
+    ask(host, *(nothing for _ in range(100)))
     frames = host.until_answer(2)
     assert len(frames) <= 3
     assert len(all_of(frames)) == 100
