@@ -117,7 +117,7 @@ async def test_a_crash_in_the_middle_keeps_every_finished_item(tmp_path: Path) -
     assert len(stage.of(PluginSpawned)) == 2
 
 
-@pytest.mark.parametrize("there", ["handle.run_command('sleep 60')", "time.sleep(60)"])
+@pytest.mark.parametrize("there", ["ctx.wait(20); ctx.raise_if_cancelled()", "time.sleep(60)"])
 @in_loop
 async def test_a_cancel_in_the_middle_keeps_every_finished_item(tmp_path: Path, there: str) -> None:
     plugin = lay_sdk(tmp_path, DUE.format(there=f"handle.output('at it'); {there}"))
