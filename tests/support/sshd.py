@@ -269,6 +269,10 @@ def _start(
         command = [*enter, "sh", "-c", _ENTER, "sh", str(folder), SSHD, str(config)]
     else:
         command = [SSHD, "-D", "-e", "-f", str(config)]
+    if shutil.which(
+        "setpriv"
+    ):  # a test run that is killed can't clean up: it takes the server along
+        command = ["setpriv", "--pdeathsig", "KILL", "--", *command]
     log = folder / "sshd.log"
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
