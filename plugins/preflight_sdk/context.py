@@ -10,6 +10,7 @@ from preflight_sdk.results import RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _thread import LockType
     from collections.abc import Iterable
 
     Wakeup = SimpleQueue[None]
@@ -33,7 +34,7 @@ class Context:
         config: dict[str, object] | None = None,
         parent: Context | None = None,
     ) -> None:
-        self._mutex = allocate_lock()
+        self._mutex: LockType = allocate_lock() if parent is None else parent._mutex
         self._set = False
         self._noticed = False
         self._wakeups: list[Wakeup] = []
@@ -103,14 +104,13 @@ class Context:
 
     def end(self) -> None:
         """The part is done: what a handler left behind in it is cancelled."""
-        if self._parent is not None:
-            self._parent.forget(self)
-        self.cancel()
-
-    def forget(self, child: Context) -> None:
-        """A part of this call has ended."""
         with self._mutex:
-            self._children.discard(child)
+            self._set = True
+            is_waited_on = self._wakeups or self._children
+            if self._parent is not None:
+                self._parent._children.discard(self)
+        if is_waited_on:
+            self.cancel()
 
     def add_wakeup(self, wakeup: Wakeup) -> None:
         """Put None into the queue on cancel; at once if that was before."""
