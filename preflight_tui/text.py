@@ -137,7 +137,9 @@ class TextView:
                 said = f"cancel sent to {event.plugin} for {event.method} id {event.request_id}"
                 self._say(event, f"{said}, {grace}{way}")
             case TargetOpCancelled():
-                left = f", survivors: {event.survivors}" if event.survivors else ""
+                pids = ", ".join(map(str, event.survivors))
+                found = event.how.startswith("SIG") or event.how == "exited"
+                left = f", still there: {pids}" if pids else ", no survivor found" if found else ""
                 said = f"{event.op} stopped on the target by {event.how}, pid {event.pid}"
                 self._say(event, f"{said}, {event.elapsed_ms:.0f} ms{left}")
             case CancelFinished():

@@ -91,6 +91,11 @@ class Target(Protocol):
         """Whose rights operations without ``become`` have."""
         ...
 
+    @property
+    def notices(self) -> list[str]:
+        """What a person should know of how the target is reached, such as an insecure policy."""
+        ...
+
     async def __aenter__(self) -> Target: ...
 
     async def __aexit__(

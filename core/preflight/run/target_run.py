@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +14,7 @@ from preflight.control import CancelRequest, RunControl, Stopped
 from preflight.errors import PreflightError, Reason
 from preflight.events import (
     Counts,
+    Diagnostic,
     Event,
     PlannedTask,
     PlanRefused,
@@ -44,6 +45,7 @@ class Wiring:
     hide: Callable[[str], None]
     playbook: Path
     dry_run: bool = False
+    noticed: set[str] = field(default_factory=set[str])
 
 
 class TargetRun:
@@ -96,14 +98,24 @@ class TargetRun:
             return self._unreachable(exc)
         try:
             wiring.emit(TargetReady(target=self._name, info=target.info))
+            self._notice(target)
             async with wiring.open_modules(self._name, names) as modules:
                 around = self._surroundings(target, modules, names)
                 violations = around.gate.violations(plan)
                 if not violations:
                     await self._tasks(around)
         finally:
+            self._notice(target)
             await target.__aexit__(None, None, None)
         return self._refused(violations) if violations else self._finished(self._status())
+
+    def _notice(self, target: Target) -> None:
+        """Tell what a person should know of how the target is reached, each thing once a run."""
+        for words in target.notices:
+            if words not in self._wiring.noticed:
+                self._wiring.noticed.add(words)
+                level = "warning" if "insecure" in words else "info"
+                self._wiring.emit(Diagnostic(target=self._name, level=level, summary=words))
 
     def not_started(self, message: str) -> str:
         """Report a target whose turn never came."""

@@ -58,6 +58,11 @@ class LocalTarget:
         """The account that the engine runs as."""
         return Account(uid=self._probe.uid, sudo=self._probe.sudo)
 
+    @property
+    def notices(self) -> list[str]:
+        """Nothing is between the engine and its own machine."""
+        return []
+
     async def __aenter__(self) -> LocalTarget:
         self._probe = read_probe((await self.exec(PROBE)).text)
         return self

@@ -225,3 +225,16 @@ def test_an_undefined_variable_fails_its_own_target_alone(
         assert command.finish() == 1
     assert ends(command) == {"a": "failed", "b": "ok"}
     assert command.wait_for("task_finished", target="a")["reason"] == "template_error"
+
+
+def test_an_insecure_policy_is_said_once_a_run(servers: Servers, tmp_path: Path) -> None:
+    server = servers.get()
+    names_ = names(3)
+    changed: dict[str, dict[str, object]] = {
+        name: {"host_key_policy": "insecure"} for name in names_
+    }
+    words = lay_out(tmp_path, inventory(server, names_, **changed), shell("Hello", "echo hello"))
+    with Command(tmp_path, *words) as command:
+        assert command.finish() == 0
+    said = [event for event in command.events if event["type"] == "diagnostic"]
+    assert [event["level"] for event in said if "insecure" in str(event["summary"])] == ["warning"]
