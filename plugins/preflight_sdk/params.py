@@ -209,7 +209,7 @@ def _load_union(of: tuple[object, ...], value: object, path: str, wrong: list[st
 
 def _one_of(known: dict[object, object], value: object, path: str, wrong: list[str]) -> object:
     for one, loaded in known.items():
-        if type(one) is type(value) and one == value:
+        if one == value and isinstance(one, bool) is isinstance(value, bool):
             return loaded
     words = ", ".join(str(one) for one in known)
     wrong.append(f"{path} must be one of {words}, not {_short(value)}")

@@ -6,16 +6,17 @@ Ops are numbered from 1 within one call, in the order the handler makes them.
 from __future__ import annotations
 
 import sys
-from binascii import a2b_base64, b2a_base64
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from typing import TYPE_CHECKING
 
+from preflight_sdk.batch import Batch, BatchRun
 from preflight_sdk.codec import decode, encode
 from preflight_sdk.context import Context
 from preflight_sdk.errors import Cancelled, HandleError
+from preflight_sdk.fake_target import FakeTarget, Op, op_of
 from preflight_sdk.handle import Handle
-from preflight_sdk.results import ApplyResult, CheckResult, RunResult, TargetInfo
+from preflight_sdk.results import ApplyResult, CheckResult, TargetInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,67 +26,15 @@ if TYPE_CHECKING:
     from preflight_sdk.ops import Turn
     from preflight_sdk.served import Module
 
-    Answer = RunResult | Callable[[str], RunResult]
     Params = dict[str, object]
+
+__all__ = ["POSIX", "BatchOutcome", "FakeTarget", "Harness", "Killed", "Op", "Outcome", "load"]
 
 POSIX = TargetInfo(family="linux", runtime_kind="posix-shell")
 
 
 class Killed(BaseException):
     """Stands for the end of the plugin's process: nothing it does after this has any effect."""
-
-
-class Op:
-    """One handle op as it was made; what does not belong to its method is empty."""
-
-    __slots__ = ("data", "method", "path", "script")
-
-    def __init__(self, method: str, *, path: str = "", script: str = "", data: bytes = b"") -> None:
-        self.method = method
-        self.path = path
-        self.script = script
-        self.data = data
-
-    def __repr__(self) -> str:
-        return f"<{self.method} {self.path or self.script[:60]!r}>"
-
-
-class FakeTarget:
-    """A target's files, and the answers to the scripts it will be asked to run."""
-
-    def __init__(self, files: dict[str, bytes] | None = None) -> None:
-        self.files: dict[str, bytes] = dict(files or {})
-        self._answers: list[tuple[str, Answer]] = []
-
-    def on_run(self, part: str, answer: Answer) -> None:
-        """Answer every script that contains ``part`` so; what was said last is tried first."""
-        self._answers.insert(0, (part, answer))
-
-    def do(self, op: Op) -> Params:
-        """The result of one op, in its wire form. Raises: HandleError as a target would."""
-        match op.method:
-            case "put_file":
-                self.files[op.path] = op.data
-                return {}
-            case "get_file":
-                if op.path not in self.files:
-                    raise HandleError(f"{op.path}: no such file")
-                return {"data": b2a_base64(self.files[op.path], newline=False).decode()}
-            case _:
-                return self._run(op.script)
-
-    def _run(self, script: str) -> Params:
-        for part, answer in self._answers:
-            if part in script:
-                got = answer if isinstance(answer, RunResult) else answer(script)
-                return {
-                    "stdout": got.stdout,
-                    "stderr": got.stderr,
-                    "exit_code": got.exit_code,
-                    "stdout_b64": b2a_base64(got.stdout_bytes, newline=False).decode(),
-                    "stderr_b64": b2a_base64(got.stderr_bytes, newline=False).decode(),
-                }
-        raise HandleError(f"the test has no answer for this script: {script!r}")
 
 
 class Outcome:
@@ -117,6 +66,15 @@ class Outcome:
         return self.result.needs_change
 
 
+class BatchOutcome(Outcome):
+    """How a batch ended: ``results`` has what was reported, by the item's place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.results: dict[int, Params] = {}
+        self.batch_error = ""
+
+
 class _Port:
     """Records one call's ops, and strikes at the op it was told."""
 
@@ -137,7 +95,7 @@ class _Port:
         ctx.raise_if_cancelled()
         if self._ctx.is_set and not self._plan.allow_cleanup:
             raise HandleError("refused: the call was cancelled")
-        op = _op_of(method, params)
+        op = op_of(method, params)
         self._outcome.ops.append(op)
         number = len(self._outcome.ops)
         if number == self._plan.kill_at:
@@ -184,13 +142,18 @@ class Harness:
         *,
         info: TargetInfo = POSIX,
         capabilities: Iterable[str] = (),
+        config: Params | None = None,
         allow_cleanup: bool = False,
     ) -> None:
         self.module: Module = module() if isinstance(module, type) else module
         self.target = FakeTarget() if target is None else target
         self._info = info
         self._capabilities = tuple(capabilities)
+        self._config = config or {}
         self._allow_cleanup = allow_cleanup
+        configure = getattr(self.module, "configure", None)
+        if configure is not None:
+            configure(self._context(), self._config)
 
     def check(
         self,
@@ -220,14 +183,40 @@ class Harness:
         plan = _Plan(cancel_at, cancel_after, kill_at, self._allow_cleanup)
         return self._call(self.module.apply, args, plan)
 
+    def check_batch(self, *items: Params) -> BatchOutcome:
+        """Run ``check`` for many items, as a host does that sends them in one message."""
+        return self._batch("check", items)
+
+    def apply_batch(self, *items: Params) -> BatchOutcome:
+        """Run ``apply`` for many items."""
+        return self._batch("apply", items)
+
+    def _batch(self, method: str, items: tuple[Params, ...]) -> BatchOutcome:
+        ctx, outcome = self._context(), BatchOutcome()
+        port = _Port(self.target, ctx, outcome, _Plan(0, 0, 0, self._allow_cleanup))
+        sent = decode(encode([{"index": n, "args": args} for n, args in enumerate(items)]).decode())
+
+        def report(entry: Params) -> None:
+            index = entry["index"]
+            assert isinstance(index, int)
+            outcome.results[index] = entry
+
+        run = BatchRun(self.module, method, ctx, diff=True, report=report)
+        outcome.batch_error = run.run(
+            Batch({"items": sent}), lambda ctx, index: Handle(port, ctx, self._info, index)
+        )
+        return outcome
+
+    def _context(self) -> Context:
+        return Context(capabilities=self._capabilities, config=self._config)
+
     def _call(
         self,
         method: Callable[[Context, Params, Handle], CheckResult | ApplyResult],
         args: Params | None,
         plan: _Plan,
     ) -> Outcome:
-        ctx = Context(capabilities=self._capabilities)
-        outcome = Outcome()
+        ctx, outcome = self._context(), Outcome()
         handle = Handle(_Port(self.target, ctx, outcome, plan), ctx, self._info)
         sent = decode(encode(args or {}).decode())  # what is no JSON fails here, as it would there
         assert isinstance(sent, dict)
@@ -257,15 +246,3 @@ def load(path: str | PathLike[str]) -> ModuleType:
     sys.modules[name] = module
     loader.exec_module(module)
     return module
-
-
-def _op_of(method: str, params: Params) -> Op:
-    wire = decode(encode(params).decode())
-    assert isinstance(wire, dict)
-    text: dict[str, str] = {str(name): str(value) for name, value in wire.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return Op(
-        method,
-        path=text.get("path", ""),
-        script=text.get("script", ""),
-        data=a2b_base64(text.get("data", "")),
-    )

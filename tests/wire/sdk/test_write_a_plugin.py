@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_every_block_has_a_language_that_is_run_here() -> None:
     languages = [kind for kind, _, _, _ in BLOCKS]
-    assert sorted(languages) == ["python"] * 3 + ["sh", "wire", "yaml"]
+    assert sorted(languages) == ["python"] * 6 + ["sh", "wire", "yaml"]
     assert len(languages) * 2 == DOC.read_text("utf-8").count("```")
     assert all(name for name, _ in blocks("python"))
 
@@ -49,14 +49,17 @@ def test_the_shell_commands_succeed(folder: Path, plugin_env: dict[str, str]) ->
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_the_test_on_the_page_passes(folder: Path, plugin_env: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_motd.py"]
+@pytest.mark.parametrize(("name", "count"), [("test_motd.py", 4), ("test_more.py", 2)])
+def test_the_tests_on_the_page_pass(
+    folder: Path, plugin_env: dict[str, str], name: str, count: int
+) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name]
     env = {**plugin_env, "PYTHONPATH": str(folder)}
     done = subprocess.run(
         command, cwd=folder, env=env, capture_output=True, encoding="utf-8", check=False
     )
     assert done.returncode == 0, done.stdout
-    assert "4 passed" in done.stdout
+    assert f"{count} passed" in done.stdout
 
 
 def test_the_task_names_the_plugin_on_the_page() -> None:
