@@ -21,8 +21,13 @@ def checks(kit: Kit) -> None:
 
 
 def applies(kit: Kit) -> None:
-    """Apply the same items, and compare the target too."""
-    items: list[Args] = [kit.subject.params or {}, {}, kit.subject.params or {}]
+    """Apply the same items, and compare the target too.
+
+    The one without args only where check refuses it: what it would do by itself nobody asked for.
+    """
+    [(_, refused)] = _singly(kit, "check", [{}])
+    bad: list[Args] = [{}] if refused else []
+    items: list[Args] = [kit.subject.params or {}, *bad, kit.subject.params or {}]
     singly = _singly(kit, "apply", items)
     state = kit.target.state()
     _compare(singly, _batch(kit, "apply", {}, items))
