@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import cast
 
-from preflight.verify.kit import Kit, NotApplicable, Scenario
+from preflight.verify.kit import SCHEMA, Kit, NotApplicable, Scenario
 from preflight.verify.talk import Fault
 from preflight.verify.watch import Frame, error_code, members
 
@@ -13,9 +13,12 @@ _LISTEN_S = 0.2  # for what comes behind an answer, and should not
 
 
 def handshake(kit: Kit) -> None:
-    """Shake hands, and remember what the plugin says of itself."""
+    """Shake hands, and remember what the plugin says of itself.
+
+    A plugin gives its schemas only to a host that lists them.
+    """
     with kit.start() as talk:
-        answer = talk.initialize()
+        answer = talk.initialize(capabilities=[SCHEMA])
         _refuse_error(answer)
         kit.handshake = members(answer.get("result"))
 
