@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight_sdk import RunResult, TargetInfo
+from preflight_sdk import CheckResult, RunResult, TargetInfo
 from preflight_sdk.testing import FakeTarget, Harness, load
 
 PLUGIN = load(Path(__file__).resolve().parents[3] / "plugins" / "preflight-plugin-marker_file")
@@ -62,3 +62,22 @@ def test_a_windows_target_is_asked_in_powershell() -> None:
     windows = TargetInfo(runtime_kind="windows-powershell")
     outcome = Harness(PLUGIN.MarkerFile, target, info=windows).check({"path": "C:\\it's"})
     assert not outcome.needs_change
+
+
+def test_a_check_says_what_would_change() -> None:
+    def changes(there: dict[str, bytes], content: str) -> list[tuple[str, object, object]]:
+        result = harness(there).check({"path": "/m", "content": content}).result
+        assert isinstance(result, CheckResult)
+        return [(one.path, one.before, one.after) for one in result.changes]
+
+    assert changes({}, "new\n") == [("/m", None, "new\n")]
+    assert changes({"/m": b"old\n"}, "new\n") == [("/m", "old\n", "new\n")]
+    assert changes({"/m": b"\xff"}, "x" * 20_000) == [("/m", "1 bytes, not text", "20000 bytes")]
+    assert changes({"/m": b"same"}, "same") == []
+
+
+def test_many_markers_are_the_sum_of_each() -> None:
+    demo = harness({"/a": b""})
+    outcome = demo.check_batch({"path": "/a"}, {"path": "etc"}, {"path": "/b"})
+    assert [outcome.results[n].get("needs_change") for n in range(3)] == [False, False, True]
+    assert "path must be absolute" in str(outcome.results[1]["error"])

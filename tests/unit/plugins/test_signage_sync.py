@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight_sdk import RunResult, TargetInfo
+from preflight_sdk import CheckResult, RunResult, TargetInfo
 from preflight_sdk.testing import FakeTarget, Harness, Op, load
 
 PLUGIN = load(Path(__file__).resolve().parents[3] / "plugins" / "preflight-plugin-signage_sync")
@@ -256,3 +256,14 @@ def test_the_hash_is_sha256(world: World) -> None:
     outcome = world.harness.check(world.args)
     assert outcome.needs_change
     assert PLUGIN.parse_inventory(f"{digest}  ./keep\n") == {"keep": digest}
+
+
+def test_a_check_names_each_file_that_changes_by_its_hash(world: World) -> None:
+    result = world.harness.check(world.args).result
+    assert isinstance(result, CheckResult)
+    found = {one.path.removeprefix(f"{world.dest}/"): one for one in result.changes}
+    assert set(found) == {"menu.txt", "video/one.mp4", ODD, "empty", "gone/old.png", "-rf"}
+    old, new = (hashlib.sha256(text).hexdigest() for text in (b"old", b"new"))
+    assert (found["menu.txt"].before, found["menu.txt"].after) == (f"sha256 {old}", f"sha256 {new}")
+    assert found["gone/old.png"].after is None
+    assert found["empty"].before is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from queue import SimpleQueue
 
 import pytest
 
@@ -70,3 +71,27 @@ def test_capabilities_are_a_set() -> None:
     assert (ctx.version, ctx.capabilities) == (3, {"a", "b"})
     assert ctx.has_capability("a")
     assert not ctx.has_capability("c")
+
+
+def test_a_part_is_cancelled_with_its_call_and_ends_without_it() -> None:
+    call = Context(capabilities=["a"], config={"x": 1})
+    first, second = call.child(), call.child()
+    assert first.has_capability("a")
+    assert first.config == {"x": 1}
+    first.end()
+    assert first.is_set
+    assert not call.is_set
+    assert not second.is_set
+    call.cancel()
+    assert second.is_set
+    assert call.child().is_set
+
+
+def test_whoever_waits_in_a_part_is_woken_by_its_end() -> None:
+    part = Context().child()
+    woken: SimpleQueue[None] = SimpleQueue()
+    part.add_wakeup(woken)
+    part.end()
+    woken.get(timeout=1)
+    part.add_wakeup(woken)
+    woken.get(timeout=1)
