@@ -87,7 +87,7 @@ class Tmux:
     def _do(self, *words: str) -> str:
         line = ["tmux", "-S", self._socket, *words]
         environment = {**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
-        for name in ("TMUX", "CI", "NO_COLOR"):
+        for name in ("TMUX", "CI", "NO_COLOR", "COLUMNS", "LINES"):
             environment.pop(name, None)
         return subprocess.run(
             line, env=environment, capture_output=True, text=True, check=True
@@ -194,7 +194,7 @@ class Pty:
         self._master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
-        for name in ("CI", "NO_COLOR", "TMUX"):
+        for name in ("CI", "NO_COLOR", "TMUX", "COLUMNS", "LINES"):
             environment.pop(name, None)
         self.process = subprocess.Popen(
             command,

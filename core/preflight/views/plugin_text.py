@@ -7,6 +7,7 @@ from preflight.views.clock import span, time_of_day
 from preflight.views.parts import Parts, label
 from preflight.views.plugins import SYMBOLS, Instance, Plugins
 
+_OWNER = "preflight-tui/"
 SHOWN_STDERR = 12  # lines: more of it stands in the record
 _LIFE = 14
 
@@ -69,16 +70,23 @@ def instance_lines(one: Instance, *, zone_s: float, host: list[str]) -> list[Par
 
 
 def capability_lines(both: Capabilities, host: list[str]) -> list[Parts]:
-    """Give what host, plugin and both offer, one line each."""
+    """Give what both agreed on, what the host and what the plugin offer, one line each.
+
+    Names of our own go without their owner: a small screen has room for one line.
+    """
     offers = (
+        ("agreed", both.negotiated),
         ("host has", both.host or host),
         ("plugin has", both.plugin),
-        ("agreed", both.negotiated),
     )
     return [
-        label(side, [(", ".join(names) or "nothing optional", "" if names else "muted")])
+        label(side, [(_names(names) or "nothing optional", "" if names else "muted")])
         for side, names in offers
     ]
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(name.removeprefix(_OWNER) for name in names)
 
 
 def _agreed(both: Capabilities) -> str:
