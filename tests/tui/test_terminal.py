@@ -70,7 +70,7 @@ def test_a_task_a_target_and_the_run_are_cancelled_each_by_its_keys(tmp_path: Pa
         terminal.keys("c")
         terminal.sees("Cancel 02 probe on alpha?", "slow_probe (pid")
         terminal.keys("c")
-        terminal.sees("⊘ cancelled in", "cancel sent to slow_probe (id")
+        terminal.sees("cancelled in", "cancel sent to slow_probe (id")
         terminal.keys("Down")
         terminal.sees("beta · 02 probe")
         terminal.keys("c")
