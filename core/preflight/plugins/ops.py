@@ -83,6 +83,8 @@ class Ops:
         self._turn = asyncio.Lock()
         self._ops: dict[Id, _Op] = {}
         self._ctx: TaskContext | None = None
+        self._told = False
+        self._held: list[Request] = []
 
     @property
     def running(self) -> bool:
@@ -91,8 +93,27 @@ class Ops:
 
     def bind(self, ctx: TaskContext | None) -> None:
         """Serve operations for this call from now on; ``None`` for no call."""
+        self.told()
+        self._told = False
         self._ctx = ctx
         self._pieces.drop()
+
+    def told(self) -> None:
+        """Know that the plugin was told of the cancel: what its call asked for since is refused.
+
+        Not before: a refusal that overtakes the notice would look like the operation's own failure,
+        and a batch would go on to its next item.
+        """
+        self._told = True
+        held, self._held = self._held, []
+        for request in held:
+            self._refuse_cancelled(request)
+
+    def _refuse_cancelled(self, request: Request) -> None:
+        if self._told:
+            self._refuse(request.id, OP_FAILED, f"{request.method}: its call was cancelled")
+        else:
+            self._held.append(request)
 
     def start(self, request: Request) -> None:
         """Begin, or queue, an operation."""
@@ -101,7 +122,7 @@ class Ops:
         elif self._ctx is None:
             self._refuse(request.id, OP_FAILED, f"{request.method}: no check or apply is running")
         elif self._ctx.scope.request is not None:
-            self._refuse(request.id, OP_FAILED, f"{request.method}: its call was cancelled")
+            self._refuse_cancelled(request)
         elif len(self._ops) >= _MOST_WAITING:
             words = f"{request.method}: {_MOST_WAITING} operations are waiting already"
             self._refuse(request.id, OP_FAILED, words)
@@ -144,7 +165,7 @@ class Ops:
                 raise asyncio.CancelledError
             async with self._turn:
                 if op.ctx.scope.request is not None:
-                    raise RpcError(OP_FAILED, f"{request.method}: its call was cancelled")
+                    return self._refuse_cancelled(request)
                 self._answer(request.id, await self._run(request, op.ctx))
         except RpcError as exc:
             self._refuse(request.id, exc.code, exc.message)

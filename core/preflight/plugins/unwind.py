@@ -48,6 +48,7 @@ async def unwind(wire: Wire, call: Call, ctx: TaskContext) -> None:
 
 async def _tell(wire: Wire, call: Call, ctx: TaskContext) -> None:
     written = wire.peer.cancel(call)
+    wire.ops.told()
     if call.answer.done():
         return  # not a byte of the call was written: there is nothing to tell
     if not written.done() and not ctx.scope.kill.is_set():
