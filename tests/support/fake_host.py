@@ -40,7 +40,8 @@ class Stream:
     """Everything one pipe has carried, and a place up to which it was looked at."""
 
     def __init__(self, fd: int, *, start: bool = True) -> None:
-        self._fd = fd
+        # A descriptor of its own: once the host has closed its own, the number is another's.
+        self._fd = os.dup(fd)
         self._changed = threading.Condition()
         self._reading = threading.Event()
         self._seen = 0
@@ -52,6 +53,13 @@ class Stream:
 
     def start(self) -> None:
         """Begin to read, where it was made not to."""
+        self._reading.set()
+
+    def give_up(self) -> None:
+        """Close the pipe without reading it; only where it was made not to read."""
+        assert not self._reading.is_set()
+        os.close(self._fd)
+        self._fd = os.open(os.devnull, os.O_RDONLY)
         self._reading.set()
 
     def line(self, timeout: float = PATIENCE_S) -> bytes:
@@ -95,6 +103,7 @@ class Stream:
                 self.ended = not chunk
                 self._changed.notify_all()
             if not chunk:
+                os.close(self._fd)
                 return
 
 
@@ -207,6 +216,12 @@ class FakeHost:
     def close_stdin(self) -> None:
         """What a host that ends does first."""
         self._stdin.close()
+
+    def read_no_more(self) -> None:
+        """Close the end that the plugin writes to, unread."""
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.out.give_up()
 
     def wait(self, timeout: float = PATIENCE_S) -> int:
         """The exit status, negative for a signal. Raises: subprocess.TimeoutExpired."""

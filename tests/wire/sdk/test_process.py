@@ -129,7 +129,7 @@ def test_a_host_that_reads_no_more_ends_the_plugin_too(spawn: Spawn) -> None:  #
     os.read(host.process.stdout.fileno(), 1000)
     host.check()
     os.read(host.process.stdout.fileno(), 1000)
-    host.process.stdout.close()
+    host.read_no_more()
     assert host.wait() == 0
 
 
