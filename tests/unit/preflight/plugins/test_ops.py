@@ -15,18 +15,20 @@ from preflight.rpc.messages import OP_FAILED, Id, Request
 from preflight.targets.local import LocalTarget
 
 
-async def test_a_refusal_never_overtakes_the_notice_of_the_cancel() -> None:
-    refused: list[tuple[Id, int]] = []
-    bus = Bus("r")
-    scope = RunControl(bus).scope("one/t")
-    async with asyncio.TaskGroup() as group:
-        ops = Ops(
+class Cancelled:
+    """The operations of a call whose cancel was asked for and not told to the plugin yet."""
+
+    def __init__(self, group: asyncio.TaskGroup) -> None:
+        self.refused: list[tuple[Id, int]] = []
+        self.ops = Ops(
             group,
             answer=lambda id, result: None,
-            refuse=lambda id, code, words: refused.append((id, code)),
+            refuse=lambda id, code, words: self.refused.append((id, code)),
             peer_limit=lambda: 1 << 20,
             on_bug=lambda exc: None,
         )
+        bus = Bus("r")
+        scope = RunControl(bus).scope("one/t")
         ctx = TaskContext(
             target=LocalTarget("one"),
             task="t",
@@ -35,39 +37,28 @@ async def test_a_refusal_never_overtakes_the_notice_of_the_cancel() -> None:
             output=lambda stream, text: None,
             folder=Path(),
         )
-        ops.bind(ctx)
+        self.ops.bind(ctx)
         scope.request = CancelRequest(path="one/t", by="operator", at=0.0)
-        ops.start(Request(7, "run_command", msgspec.Raw(b'{"script":"true"}')))
-        assert refused == []
-        ops.told()
-        assert refused == [(7, OP_FAILED)]
-        ops.start(Request(8, "run_command", msgspec.Raw(b'{"script":"true"}')))
-        assert refused[1:] == [(8, OP_FAILED)]
-        assert not ops.running
+
+    def ask(self, id: int) -> None:
+        self.ops.start(Request(id, "run_command", msgspec.Raw(b'{"script":"true"}')))
+
+
+async def test_a_refusal_never_overtakes_the_notice_of_the_cancel() -> None:
+    async with asyncio.TaskGroup() as group:
+        call = Cancelled(group)
+        call.ask(7)
+        assert call.refused == []
+        call.ops.told()
+        assert call.refused == [(7, OP_FAILED)]
+        call.ask(8)
+        assert call.refused[1:] == [(8, OP_FAILED)]
+        assert not call.ops.running
 
 
 async def test_what_was_held_back_is_refused_at_the_latest_when_the_call_is_over() -> None:
-    refused: list[Id] = []
-    bus = Bus("r")
-    scope = RunControl(bus).scope("one/t")
     async with asyncio.TaskGroup() as group:
-        ops = Ops(
-            group,
-            answer=lambda id, result: None,
-            refuse=lambda id, code, words: refused.append(id),
-            peer_limit=lambda: 1 << 20,
-            on_bug=lambda exc: None,
-        )
-        ctx = TaskContext(
-            target=LocalTarget("one"),
-            task="t",
-            scope=scope,
-            emit=bus.emit,
-            output=lambda stream, text: None,
-            folder=Path(),
-        )
-        ops.bind(ctx)
-        scope.request = CancelRequest(path="one/t", by="operator", at=0.0)
-        ops.start(Request(7, "get_file", msgspec.Raw(b'{"path":"/x"}')))
-        ops.bind(None)
-        assert refused == [7]
+        call = Cancelled(group)
+        call.ask(7)
+        call.ops.bind(None)
+        assert call.refused == [(7, OP_FAILED)]
